@@ -23,6 +23,7 @@ export {
 } from "./define/controller.ts";
 export { type Mapper, type MapResult, readOnly } from "./define/mapper.ts";
 export { type Requeue, requeueAfter, requeueNow } from "./define/requeue.ts";
+export type { Share, WorkHold } from "./define/share.ts";
 export {
 	type CustomWatch,
 	type CustomWatchOptions,

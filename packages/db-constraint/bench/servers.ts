@@ -98,9 +98,10 @@ export class BenchNetwork {
 	/** Starts a deployment; resolves once it serves. The meta deployment is started first. */
 	async start({ service, region, types, foreignTypes = [] }: Spec): Promise<BenchServer> {
 		// Short logs fill quickly, so that later growth of the heap is not due to logs.
-		const backend = createMemoryBackend({ limits: { logEvents: 2_000 } });
+		const local = new LocalLeases();
+		const backend = createMemoryBackend({ leases: local, limits: { logEvents: 2_000 } });
 		await ensureDefaultTenancy(backend, systemRuntime);
-		const leases = new SuspendableLeases(new LocalLeases());
+		const leases = new SuspendableLeases(local);
 		const address = `${service}-${region}`;
 		const references = await openReferences({
 			...{ backend, leases },

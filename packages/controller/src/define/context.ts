@@ -5,6 +5,7 @@ import type { Decoded, ResourceInit, ResourceType } from "@plinth/resource";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { StatusInit, WriteInit, WriteResult } from "../client/resource-helpers.ts";
+import type { WorkHold } from "./share.ts";
 
 /** The context of an initializer. It has no cache, which is created later. */
 export interface InitializeContext {
@@ -47,6 +48,8 @@ export interface InitializeContext {
 export interface ReconcileContext<Q extends Queries = Queries> extends InitializeContext {
 	/** The controller's cache; it returns copies that belong to the caller. */
 	readonly cache: Reader<Q>;
+	/** The hold under which the reconcile runs. */
+	readonly hold: WorkHold;
 }
 
 /** The context of a mapper. */

@@ -47,6 +47,11 @@ export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> 
 	readonly watches?: readonly (ResourceWatch | CustomWatch)[];
 	/** `singleton` by default. */
 	readonly placement?: Placement;
+	/**
+	 * Names the leases of its shards, if it is sharded; `name` by default. Controllers with one name, such as two versions
+	 * of a controller, divide the resources among all servers that run one of them.
+	 */
+	readonly leaseName?: string;
 	/** How many resources it reconciles concurrently, never the same one twice; 1 by default. */
 	readonly concurrency?: number;
 	/** After how many milliseconds a reconcile is reported as still running; 1 minute by default. */
@@ -62,6 +67,11 @@ export interface ControllerOptions<Desc extends DescMessage, Q extends Queries> 
 	readonly backoff?: BackoffPolicy;
 	/** Called at each start of a run, before the cache is primed. If it fails, the run fails. */
 	initialize?(context: InitializeContext): Promise<void> | void;
+	/**
+	 * Called before work begins on shards that the server has gained. It resolves when all that reconciles read, besides
+	 * the cache and the client, contains what was committed before the call. If it fails, the run fails.
+	 */
+	catchUp?(signal: AbortSignal): Promise<void>;
 	/** Brings one managed resource to its desired state. */
 	// biome-ignore lint/suspicious/noConfusingVoidType: a reconciler that needs no requeue returns nothing.
 	reconcile(context: ReconcileContext<Q>, request: ReconcileRequest): Promise<Requeue | void>;

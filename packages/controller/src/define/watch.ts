@@ -6,6 +6,7 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import { anyChange, type ChangePredicate } from "./change.ts";
 import type { MapperContext } from "./context.ts";
 import { isReadOnly, type Mapper, type MapResult } from "./mapper.ts";
+import type { Share } from "./share.ts";
 
 /** A watch of a resource type: it is cached, and its changes are mapped to requests. */
 export interface ResourceWatch {
@@ -80,6 +81,8 @@ export interface SourceContext {
 	readonly client: ResourceClient;
 	readonly logger: Logger;
 	readonly clock: Clock;
+	/** What the run works on. Events for other resources are dropped. */
+	readonly share: Share;
 	/** Aborts when the run ends; the source must end then. */
 	readonly signal: AbortSignal;
 }

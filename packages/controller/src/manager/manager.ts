@@ -107,7 +107,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 					shards: new Shards({
 						...runtime,
 						leases,
-						name: `${leaseName}-${controller.name}`,
+						name: `${leaseName}-${controller.leaseName ?? controller.name}`,
 						logger: named,
 					}),
 				};

@@ -11,7 +11,8 @@ const nothing = { tenancy: {}, namePrefix: "-" } as const;
 const consistent = { "x-plinth-consistency-mode": "consistent" } as const;
 
 /**
- * Resolves when the cache of the run contains all that was committed to the types before the call.
+ * Resolves when the cache of the run, and all else that its reconciles read, contains all that was committed to the types
+ * before the call.
  *
  * It asks for the version of each type, as of now, and waits until the watch of the type has reached it: at once
  * unless events of the type are on their way.
@@ -19,14 +20,15 @@ const consistent = { "x-plinth-consistency-mode": "consistent" } as const;
  * @throws Error if a watch does not reach it in time; the signal's reason.
  */
 export async function whenCaughtUp(
-	environment: Pick<RunEnvironment, "client" | "runtime" | "limits" | "logger">,
+	environment: Pick<RunEnvironment, "client" | "controller" | "runtime" | "limits" | "logger">,
 	types: readonly ResourceType[],
 	ownWrites: OwnWrites,
 	signal: AbortSignal,
 ): Promise<void> {
 	const { runtime, limits } = environment;
-	await Promise.all(
-		types.map(async (type) => {
+	await Promise.all([
+		whenAllElseCaughtUp(environment, signal),
+		...types.map(async (type) => {
 			const version = await newestVersion(environment, type, { signal, headers: consistent });
 			const reached = ownWrites.reached(type.family, version);
 			const limited = settlesWithin(runtime.clock, limits.ownWritesMs, reached);
@@ -36,7 +38,34 @@ export async function whenCaughtUp(
 				);
 			}
 		}),
-	);
+	]);
+}
+
+/**
+ * Resolves when all that reconciles read, besides the cache, contains what was committed before the call.
+ *
+ * @throws Error if it does not in time; the signal's reason.
+ */
+export async function whenAllElseCaughtUp(
+	{ controller, runtime, limits }: Pick<RunEnvironment, "controller" | "runtime" | "limits">,
+	signal: AbortSignal,
+): Promise<void> {
+	if (controller.catchUp === undefined) {
+		return;
+	}
+	const over = new AbortController();
+	const caughtUp = controller.catchUp(AbortSignal.any([signal, over.signal]));
+	try {
+		const limited = settlesWithin(runtime.clock, limits.ownWritesMs, caughtUp);
+		if (!(await unlessAborted(limited, signal))) {
+			throw new Error(
+				`what controller ${controller.name} reads has not caught up within ${limits.ownWritesMs} ms`,
+			);
+		}
+		await caughtUp;
+	} finally {
+		over.abort();
+	}
 }
 
 /** The version of the newest commit to the type, or a later one. Retries until it is known or the signal aborts. */

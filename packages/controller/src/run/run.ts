@@ -1,6 +1,8 @@
 import type { TypeStats } from "@plinth/cache";
+import { idOf, nameKey } from "@plinth/resource";
 import { encodeFence, type Fence } from "@plinth/runtime";
 import { RuntimeClient } from "../client/runtime-client.ts";
+import type { Share } from "../define/share.ts";
 import type { CustomWatch } from "../define/watch.ts";
 import type { QueueState } from "../queue/merging-queue.ts";
 import { Task } from "../queue/task.ts";
@@ -8,6 +10,7 @@ import type { RunningWork } from "../queue/worker-pool.ts";
 import { shardCount } from "../shards/shard-of.ts";
 import type { Shards } from "../shards/shards.ts";
 import type { CacheUpdater } from "./cache-updater.ts";
+import { whenAllElseCaughtUp } from "./catch-up.ts";
 import { type ControllerComponents, createControllerComponents, poolsOf } from "./components.ts";
 import { consume } from "./custom-events.ts";
 import { enqueueOnChange, enqueuePrimed, readyLimit } from "./enqueue-changes.ts";
@@ -95,6 +98,7 @@ export class Run {
 		this.#options = options;
 		this.#scope = {
 			environment: options.environment,
+			hold: { fence: options.lease?.fence },
 			fence: options.lease && encodeFence(options.lease.fence),
 			refusal: () => this.#refusal,
 		};
@@ -204,6 +208,9 @@ export class Run {
 			await enqueuePrimed(components, environment, this.#watching.signal);
 			return;
 		}
+		if (primed.holds.size > 0) {
+			await whenAllElseCaughtUp(environment, this.#watching.signal);
+		}
 		const opened = this.#gate?.openShards(primed.holds) ?? new Set();
 		primed.work.requestRefused(opened);
 		this.#spawn(primed.work.openLater(this.#watching.signal, (work) => this.#spawn(work)));
@@ -276,13 +283,24 @@ export class Run {
 				signal: () => signal,
 				onWritten: () => {},
 			});
-			const context = { client, logger, clock: runtime.clock, signal };
+			const context = { client, logger, clock: runtime.clock, share: this.#share(), signal };
 			await consume(watch.source(context), signal, async ({ key, event }) => {
 				queue.add(key, event);
 				await queue.pool.room(readyLimit);
 				await runtime.scheduler.turn();
 			});
 		}
+	}
+
+	#share(): Share {
+		const { manages } = this.#options.environment.controller;
+		const gate = this.#gate;
+		return gate === undefined
+			? { holdOf: () => this.#scope.hold, onChange: () => () => {} }
+			: {
+					holdOf: ({ name, tenancy }) => gate.holdOf(nameKey(idOf(manages, name, tenancy))),
+					onChange: (listener) => gate.onChange(listener),
+				};
 	}
 
 	/** Runs work in the background; its failure ends the run. */

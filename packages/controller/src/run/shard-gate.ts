@@ -1,5 +1,6 @@
 import type { ID } from "@plinth/proto";
 import { encodeFence, type LeaseHold } from "@plinth/runtime";
+import type { WorkHold } from "../define/share.ts";
 import { shardOf } from "../shards/shard-of.ts";
 import type { WorkScope } from "./work-context.ts";
 
@@ -33,6 +34,7 @@ export class ShardGate {
 	readonly #shards = new Map<number, HeldShard>();
 	/** Resolves when a shard is waiting. */
 	#someWaiting = Promise.withResolvers<void>();
+	readonly #listeners = new Set<() => void>();
 
 	/** @param run - the scope of all work of the run. */
 	constructor(run: WorkScope) {
@@ -48,6 +50,19 @@ export class ShardGate {
 	scopeOf(key: string): WorkScope | undefined {
 		const shard = this.#shards.get(shardOf(key));
 		return shard?.state === "open" && !shard.hold.signal.aborted ? shard.scope : undefined;
+	}
+
+	/** The hold under which work on the key may begin now, or once its shard is opened. */
+	holdOf(key: string): WorkHold | undefined {
+		const shard = this.#shards.get(shardOf(key));
+		const isOwn = shard?.state === "open" || shard?.state === "waiting";
+		return isOwn && !shard.hold.signal.aborted ? shard.scope.hold : undefined;
+	}
+
+	/** Calls the listener when shards are gained or given up, until the returned function is called. */
+	onChange(listener: () => void): () => void {
+		this.#listeners.add(listener);
+		return () => this.#listeners.delete(listener);
 	}
 
 	/** Work on the key was requested and may not begin yet: it is requested again when its shard is opened. */
@@ -93,6 +108,7 @@ export class ShardGate {
 			hold,
 			scope: {
 				environment,
+				hold: { fence: hold.fence },
 				fence: encodeFence(hold.fence),
 				refusal: () =>
 					refusal() ??
@@ -105,6 +121,7 @@ export class ShardGate {
 		};
 		this.#shards.set(shard, held);
 		this.#someWaiting.resolve();
+		this.#changed();
 	}
 
 	/**
@@ -137,6 +154,7 @@ export class ShardGate {
 		const held = this.#shards.get(shard);
 		if (held !== undefined) {
 			held.state = "draining";
+			this.#changed();
 		}
 		return () => held !== undefined && this.#shards.get(shard) === held;
 	}
@@ -147,6 +165,13 @@ export class ShardGate {
 		if (held !== undefined) {
 			held.state = "lost";
 			this.#shards.delete(shard);
+			this.#changed();
+		}
+	}
+
+	#changed(): void {
+		for (const listener of this.#listeners) {
+			listener();
 		}
 	}
 }

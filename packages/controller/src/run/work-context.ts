@@ -14,6 +14,7 @@ import {
 } from "../client/resource-helpers.ts";
 import { RuntimeClient, type RuntimeClientOptions } from "../client/runtime-client.ts";
 import type { InitializeContext } from "../define/context.ts";
+import type { WorkHold } from "../define/share.ts";
 import type { Task } from "../queue/task.ts";
 import { withFields } from "./log-fields.ts";
 import type { RunEnvironment } from "./run-environment.ts";
@@ -21,6 +22,8 @@ import type { RunEnvironment } from "./run-environment.ts";
 /** The parts that all tasks of one run share. */
 export interface WorkScope {
 	readonly environment: RunEnvironment;
+	readonly hold: WorkHold;
+	/** The encoded fence of the hold. */
 	readonly fence: string | undefined;
 	/** Why writes are refused now, or `undefined`. */
 	readonly refusal: () => string | undefined;
@@ -59,6 +62,10 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 
 	get signal(): AbortSignal {
 		return this.#task.signal;
+	}
+
+	get hold(): WorkHold {
+		return this.#scope.hold;
 	}
 
 	get clock(): Clock {

@@ -41,7 +41,8 @@ export async function callReconcile(
 		limits: defaultControllerLimits,
 		tally: new ReconcileTally(),
 	};
-	const scope = { environment, fence: undefined, refusal: () => undefined };
+	const hold = { fence: undefined };
+	const scope = { environment, hold, fence: undefined, refusal: () => undefined };
 	const requested = idOf(manages, id.name, id.tenancy, id.uid);
 	const task = new Task(nameKey(requested));
 	const context = new WorkContext(

@@ -3,6 +3,8 @@ import {
 	defineController,
 	type Requeue,
 	requeueAfter,
+	type Share,
+	type WorkHold,
 	watchEvents,
 } from "@plinth/controller";
 import {
@@ -12,16 +14,18 @@ import {
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
+import type { Deletion } from "../node/constraint-context.ts";
 import type { Constraints } from "../node/constraints.ts";
-import { holders, shadowName } from "../shadow/shadow.ts";
+import type { KeyLike } from "../shadow/resource-key.ts";
+import { holders, sameTarget, shadowName } from "../shadow/shadow.ts";
 import { ResourceShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
+import { ConcernedShadows } from "./concerned-shadows.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";
 import { NameQueue } from "./name-queue.ts";
 import { ownerDeployment } from "./owner-deployments.ts";
-import { ShadowHandlers } from "./shadow-handlers.ts";
-import type { Deletion } from "./subscribed-deleting-handler.ts";
+import { HandlersOfHolds, type ShadowHandlers } from "./shadow-handlers.ts";
 
 /** The number of concurrent passes, in total and per deployment. They mostly wait for responses. */
 const passes = { total: 1_000, perDeployment: 100 } as const;
@@ -31,15 +35,23 @@ export interface DbConstraintOptions {
 	/** Identifies the controller among those of the server. */
 	readonly name: string;
 	readonly constraints: Constraints;
-	/**
-	 * Called when the controller starts to accept deletions, with the function that accepts them. The
-	 * returned function is called when it stops.
-	 */
-	readonly whileRunning: (accept: (deletion: Deletion) => void) => () => void;
+	/** Called when a run of the controller accepts deletions, with what it works on. The returned function ends that. */
+	readonly whileRunning: (share: Share) => () => void;
 }
 
+/** Matches nothing: only the version is of interest. */
+const noShadows = {
+	type: ResourceShadow.type,
+	tenancy: { partition: "", namespace: "" },
+	namePrefix: "-",
+} as const;
+
+/** All versions of the controller divide the shadows among the servers of a deployment, so that each has one holder. */
+const leaseName = "shadows";
+
 /**
- * The controller of references. It manages shadows; every other trigger is the name of a shadow in one queue:
+ * The controller of references. It runs on all servers of a deployment, each for the shadows of its shards. It manages
+ * shadows; every other trigger is the name of a shadow in one queue:
  *
  *     shadow changed ─────────────────────────────────────────────────────────┐
  *     deletion received ──▶ inbox, by the name of the target's shadow ─┐      ▼
@@ -48,18 +60,23 @@ export interface DbConstraintOptions {
  *
  * The target of a deletion may be stored by another deployment. Then this deployment has no shadow of that
  * name, but its work is keyed by the name, so that each target is handled by one pass at a time.
+ *
+ * Every server knows all deletions, and which states have lasted for how long, whether it holds the shard or not: a server
+ * that gains a shard continues where the former holder has stopped.
  */
 export function createDbConstraintController(options: DbConstraintOptions): Controller {
 	const reconciler = new ShadowReconciler(options.constraints);
 	return defineController({
 		name: options.name,
 		manages: ResourceShadow,
+		placement: "sharded",
+		leaseName,
 		concurrency: passes.total,
 		backoff: { baseMs: 50, maxMs: 10_000 },
 		watches: [
 			watchEvents("references", {
-				async *source({ signal }) {
-					const stop = reconciler.listen(options.whileRunning);
+				async *source({ share, signal }) {
+					const stop = reconciler.listen(share, options.whileRunning);
 					try {
 						for await (const name of reconciler.names(signal)) {
 							yield { key: name, event: name };
@@ -71,7 +88,8 @@ export function createDbConstraintController(options: DbConstraintOptions): Cont
 				map: (_context, name) => [recordId(name)],
 			}),
 		],
-		reconcile: (_context, { id }) => reconciler.reconcile(id.name),
+		catchUp: (signal) => reconciler.catchUp(signal),
+		reconcile: ({ hold }, { id }) => reconciler.reconcile(id.name, hold),
 	});
 }
 
@@ -81,13 +99,13 @@ class ShadowReconciler {
 	readonly #inbox = new DeletionInbox();
 	readonly #names = new NameQueue();
 	readonly #limiter = new ConcurrencyLimiter(passes.perDeployment, (name) => this.#names.put(name));
-	readonly #handlers: ShadowHandlers;
+	readonly #handlers: HandlersOfHolds;
+	/** What the run works on; absent while none accepts triggers. */
+	#share: Share | undefined;
 
 	constructor(constraints: Constraints) {
 		this.#constraints = constraints;
-		const { context, holderQuery, store } = constraints;
-		const queue = (name: string) => this.#names.put(name);
-		this.#handlers = new ShadowHandlers({ context, holderQuery, store, queue });
+		this.#handlers = new HandlersOfHolds(constraints);
 	}
 
 	/** The names of the shadows to reconcile, until the signal aborts. */
@@ -96,27 +114,33 @@ class ShadowReconciler {
 	}
 
 	/** Accepts triggers until the returned function is called. */
-	listen(whileRunning: DbConstraintOptions["whileRunning"]): () => void {
+	listen(share: Share, whileRunning: DbConstraintOptions["whileRunning"]): () => void {
 		const { context, hints } = this.#constraints;
-		const accept = (deletion: Deletion) => this.#accept(deletion);
+		this.#share = share;
 		const stops = [
 			context.index.onChange((stored, change) => {
 				if (change === "stored") {
 					this.#acceptOwn(stored);
+				} else {
+					this.#handlers.forget(stored.name);
 				}
 			}),
-			context.index.onReleased((target) => this.#released(shadowName(target))),
-			hints.addListener({
-				queryHolderSoon: (shadow, deploymentUid) => {
-					this.#handlers.hint(shadow, deploymentUid);
-					this.#names.put(shadow);
-					this.#released(shadow);
-				},
-				deleting: (deploymentUid, target, targetUid) =>
-					accept({ deploymentUid, target, targetUid }),
+			context.index.onReleased((target) => {
+				this.#forgetUnreferenced(target);
+				this.#released(shadowName(target));
 			}),
-			this.#handlers.followEnvironment(),
-			whileRunning(accept),
+			hints.addListener({
+				queryHolderSoon: (shadow, deploymentUid) => this.#hint(shadow, deploymentUid),
+				deleting: (deletion) => this.#accept(deletion),
+			}),
+			new ConcernedShadows(context).follow((name) => {
+				this.#handlersOf(name)?.registryChanged(name);
+				this.#names.put(name);
+			}),
+			whileRunning(share),
+			() => {
+				this.#share = undefined;
+			},
 		];
 		for (const stored of context.index.all()) {
 			this.#acceptOwn(stored);
@@ -128,8 +152,25 @@ class ShadowReconciler {
 		};
 	}
 
+	/**
+	 * Resolves when the index contains all that was committed to shadows before the call. Passes of gained shards read it:
+	 * without that, they might miss resources that former holders have left to be cleared or deleted.
+	 */
+	async catchUp(signal: AbortSignal): Promise<void> {
+		const { backend, deletions, environment, index } = this.#constraints.context;
+		const { familyVersion } = await backend.snapshot(noShadows, { consistency: "strong" });
+		await index.reached(familyVersion, signal);
+		// What was announced while another server held these shards.
+		for (const { target, targetUid } of deletions.of(environment.self.uid)) {
+			this.#accept({ deploymentUid: environment.self.uid, target, targetUid });
+		}
+		for (const deletion of this.#inbox.all()) {
+			this.#accept(deletion);
+		}
+	}
+
 	/** One pass over a shadow, unless the deployments that it depends on have no free slots. */
-	async reconcile(name: string): Promise<Requeue | undefined> {
+	async reconcile(name: string, hold: WorkHold): Promise<Requeue | undefined> {
 		const { context } = this.#constraints;
 		const deletions = this.#inbox.of(name);
 		const shadow = context.index.get(name)?.shadow;
@@ -139,7 +180,7 @@ class ShadowReconciler {
 			return requeueAfter(context.limits.requeryMs);
 		}
 		try {
-			const { requeueAfterMs } = await this.#pass(name, deletions);
+			const { requeueAfterMs } = await this.#pass(name, deletions, this.#handlers.of(hold));
 			// Whole milliseconds: after a difference of two times that are almost the same, no time would pass.
 			return requeueAfterMs === undefined ? undefined : requeueAfter(Math.ceil(requeueAfterMs));
 		} finally {
@@ -147,15 +188,19 @@ class ShadowReconciler {
 		}
 	}
 
-	async #pass(name: string, deletions: readonly Deletion[]): Promise<HandlerResult> {
-		const results = [await this.#handlers.handleShadow(name)];
+	async #pass(
+		name: string,
+		deletions: readonly Deletion[],
+		handlers: ShadowHandlers,
+	): Promise<HandlerResult> {
+		const results = [await handlers.handleShadow(name)];
 		if (isPlanted("forget when a shadow is due again")) {
 			results.length = 0;
 		}
 		const failures: unknown[] = [];
 		for (const deletion of deletions) {
 			try {
-				results.push(await this.#passDeletion(deletion));
+				results.push(await this.#passDeletion(deletion, handlers));
 			} catch (failure) {
 				// It must not affect the others.
 				failures.push(failure);
@@ -168,7 +213,7 @@ class ShadowReconciler {
 	}
 
 	/** Applies a deletion, unless it is not due yet. */
-	async #passDeletion(deletion: Deletion): Promise<HandlerResult> {
+	async #passDeletion(deletion: Deletion, handlers: ShadowHandlers): Promise<HandlerResult> {
 		const { runtime, limits } = this.#constraints.context;
 		const waitMs = this.#inbox.dueMs(deletion) - runtime.clock.monotonic();
 		if (waitMs > 0 && !isPlanted("retry a waiting deletion with each change of its name")) {
@@ -176,7 +221,7 @@ class ShadowReconciler {
 		}
 		// Also if it fails: then the controller retries with backoff, but not before.
 		this.#inbox.delay(deletion, runtime.clock.monotonic() + limits.maxRetryDelayMs);
-		const result = await this.#handlers.handleDeletion(deletion);
+		const result = await handlers.handleDeletion(deletion);
 		if (result.requeueAfterMs === undefined) {
 			this.#inbox.remove(deletion);
 		} else {
@@ -193,7 +238,7 @@ class ShadowReconciler {
 		const { index } = this.#constraints.context;
 		const shadow = index.get(name)?.shadow;
 		if (shadow?.lifecycle === Lifecycle.DELETING) {
-			this.#handlers.hastenShadow(name);
+			this.#handlersOf(name)?.hastenShadow(name);
 			this.#names.put(name);
 		}
 		this.#hastenDeletions(name);
@@ -211,21 +256,62 @@ class ShadowReconciler {
 		const { runtime, limits } = this.#constraints.context;
 		this.#inbox.hasten(name, runtime.clock.monotonic() + limits.maxRetryDelayMs);
 		for (const deletion of this.#inbox.of(name)) {
-			this.#handlers.hastenDeletion(deletion);
+			this.#handlersOf(name)?.hastenDeletion(deletion);
 		}
 		this.#names.put(name);
 	}
 
+	/** The handlers of a shadow that this server controls; `undefined` if another one does. */
+	#handlersOf(name: string): ShadowHandlers | undefined {
+		const hold = this.#share?.holdOf(recordId(name));
+		return hold && this.#handlers.of(hold);
+	}
+
+	/** Returns whether this server controls the shadow. */
+	#hint(name: string, deploymentUid: string): boolean {
+		const handlers = this.#handlersOf(name);
+		handlers?.hint(name, deploymentUid);
+		this.#names.put(name);
+		this.#released(name);
+		return handlers !== undefined;
+	}
+
+	/**
+	 * Accepts a deletion, whichever server controls the name of its target: another one may gain that shard, and has to
+	 * continue. Completed deletions are removed by the server that controls the name, and by the others once nothing
+	 * references the target.
+	 */
 	#accept(deletion: Deletion): void {
+		const { environment, index } = this.#constraints.context;
+		const { deploymentUid, target, targetUid } = deletion;
 		if (
 			isPlanted("accept the deletions of this deployment alone") &&
-			deletion.deploymentUid !== this.#constraints.context.environment.self.uid
+			deploymentUid !== environment.self.uid
 		) {
+			return;
+		}
+		for (const { name, shadow } of index.ownedBy(target)) {
+			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
+				this.#handlersOf(name)?.checkOwnersSoon(name, targetUid, deploymentUid);
+				this.#names.put(name);
+			}
+		}
+		if (index.referencing(target).next().done) {
 			return;
 		}
 		const name = this.#inbox.add(deletion);
 		if (name !== undefined) {
 			this.#names.put(name);
+		}
+	}
+
+	#forgetUnreferenced(target: KeyLike): void {
+		if (this.#constraints.context.index.referencing(target).next().done) {
+			for (const deletion of this.#inbox.of(shadowName(target))) {
+				if (sameTarget(deletion.target, target)) {
+					this.#inbox.remove(deletion);
+				}
+			}
 		}
 	}
 

@@ -1,5 +1,5 @@
+import type { Deletion } from "../node/constraint-context.ts";
 import { shadowName } from "../shadow/shadow.ts";
-import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The maximum number of waiting deletions per deployment. Excess ones are repeated by its next holder query. */
 const perDeployment = 10_000;
@@ -54,6 +54,13 @@ export class DeletionInbox {
 	/** The deletions of a name: several if the name was reused by other incarnations, or is used in other regions. */
 	of(name: string): readonly Deletion[] {
 		return [...(this.#byName.get(name)?.values() ?? [])].map(({ deletion }) => deletion);
+	}
+
+	/** All deletions, in no order. */
+	all(): readonly Deletion[] {
+		return [...this.#byName.values()].flatMap((entries) =>
+			[...entries.values()].map(({ deletion }) => deletion),
+		);
 	}
 
 	/** When a deletion is due; at once if it never waited. */

@@ -4,10 +4,9 @@ import {
 	ReferencedTypesSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Backoff } from "@plinth/runtime";
-import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { ConstraintContext, Deletion } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
 import { schemaNumber } from "../schema/descriptor-record.ts";
-import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 type FollowContext = Pick<
 	ConstraintContext,

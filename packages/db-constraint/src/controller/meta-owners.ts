@@ -36,10 +36,10 @@ import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { sameTarget, shadowName } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
-import { FirstSeen } from "./first-seen.ts";
+import { notValidState, requiresReferences, requiringState } from "../shadow/waiting-ages.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import { isInherited, ownerDeployment } from "./owner-deployments.ts";
-import { OwnerQuery } from "./owner-query.ts";
+import type { OwnerQuery } from "./owner-query.ts";
 import {
 	condition,
 	lostOwnersMessage,
@@ -47,7 +47,7 @@ import {
 	statusKey,
 	withCondition,
 } from "./reported-status.ts";
-import { UnknownOwners } from "./unknown-owners.ts";
+import type { UnknownOwners } from "./unknown-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
 const notValidNeeded = 3;
@@ -67,7 +67,6 @@ interface OwnerCheck extends HandlerResult {
 export class MetaOwners {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
-	readonly #firstSeen: FirstSeen;
 	readonly #unknown: UnknownOwners;
 	readonly #checkNext = new Set<string>();
 	/** The deployments that have announced the deletion of an owner, by shadow and by uid of the owner. */
@@ -83,12 +82,15 @@ export class MetaOwners {
 
 	readonly #query: OwnerQuery;
 
-	constructor(context: ConstraintContext, store: StorageBackend) {
+	constructor(
+		context: ConstraintContext,
+		store: StorageBackend,
+		shared: { readonly ownerQuery: OwnerQuery; readonly unknownOwners: UnknownOwners },
+	) {
 		this.#context = context;
 		this.#store = store;
-		this.#firstSeen = new FirstSeen(context.runtime.clock);
-		this.#unknown = new UnknownOwners(context.runtime.clock, context.limits);
-		this.#query = new OwnerQuery(context);
+		this.#unknown = shared.unknownOwners;
+		this.#query = shared.ownerQuery;
 	}
 
 	/** A deployment has announced the deletion of an owner: the next pass over the shadow queries all owners, also valid ones. */
@@ -110,14 +112,12 @@ export class MetaOwners {
 		this.#announced.delete(shadowName);
 		this.#pausedUntilMs.delete(shadowName);
 		this.#required.delete(shadowName);
-		this.#firstSeen.retain(shadowName, []);
 		this.#unknown.retain(shadowName, new Set());
 	}
 
 	/** One pass over the owner references of a shadow. */
 	async check(stored: StoredShadow): Promise<HandlerResult> {
 		if (stored.shadow.metaOwners.length === 0) {
-			this.#firstSeen.retain(stored.name, []);
 			this.#unknown.retain(stored.name, new Set());
 			return done;
 		}
@@ -135,10 +135,6 @@ export class MetaOwners {
 			// Shadows written by older versions may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
 		});
-		this.#firstSeen.retain(
-			stored.name,
-			open.map((owner) => itemOf(stored, owner)),
-		);
 		const checks = await Promise.all(open.map((owner) => this.#check(stored, owner)));
 		const results: HandlerResult[] = [];
 		for (const check of checks) {
@@ -163,17 +159,17 @@ export class MetaOwners {
 	 * saved without the reference while this deployment was down.
 	 */
 	#recheckMs({ name, shadow }: StoredShadow): number | undefined {
-		if (!shadow.metaOwners.some(({ requiresOwnerReference }) => requiresOwnerReference)) {
+		if (!requiresReferences(shadow)) {
 			return undefined;
 		}
-		const { runtime, limits } = this.#context;
+		const { ages, runtime, limits } = this.#context;
 		const now = runtime.clock.monotonic();
-		const last = this.#required.get(name);
-		if (last !== undefined && now < last + limits.resolveRetryMs) {
+		const last = this.#required.get(name) ?? now - ages.ageMs(name, requiringState(shadow));
+		if (now < last + limits.resolveRetryMs) {
 			return last + limits.resolveRetryMs - now;
 		}
 		this.#required.set(name, now);
-		return last === undefined ? limits.resolveRetryMs : 0;
+		return 0;
 	}
 
 	/**
@@ -222,7 +218,7 @@ export class MetaOwners {
 
 	/** Queries one owner, if that is due. */
 	async #check(stored: StoredShadow, owner: MetaOwner): Promise<OwnerCheck> {
-		const { limits } = this.#context;
+		const { ages, limits } = this.#context;
 		const { notValidAnswers: count, deploymentUid } = owner;
 		const item = itemOf(stored, owner);
 		const pauseMs = this.#unknown.waitMs(stored.name, item);
@@ -231,7 +227,7 @@ export class MetaOwners {
 		}
 		const spacingMs = limits.ownerGraceMs / (notValidNeeded - 1);
 		if (count > 0) {
-			const waitMs = spacingMs * count - this.#firstSeen.age(stored.name, item);
+			const waitMs = spacingMs - ages.ageMs(stored.name, notValidState(stored.shadow, owner));
 			if (waitMs > 0) {
 				return { owner, requeueAfterMs: waitMs };
 			}
@@ -259,10 +255,6 @@ export class MetaOwners {
 				known: { valid: true, notValidAnswers: 0, deploymentUid, missing },
 				requeueAfterMs: limits.resolveRetryMs,
 			};
-		}
-		if (count === 0) {
-			// The grace period begins with the first negative verdict, not when the owner was first seen.
-			this.#firstSeen.restart(stored.name, item);
 		}
 		return count + 1 < notValidNeeded
 			? {

@@ -16,26 +16,17 @@
  *     source:  tentative ──confirmed, or queried and "yes"──▶ confirmed
  *                  └──────────── queried and "no" ──────────▶ dropped
  */
-import { create } from "@bufbuild/protobuf";
-import {
-	type ConfirmBlockadesRequest_Blockade,
-	ConfirmBlockadesRequest_BlockadeSchema,
-} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import {
-	type ConfirmBlockade,
-	Lifecycle,
-	type Source,
-} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { Lifecycle, type Source } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { Batcher } from "../protocol/batcher.ts";
-import { type HolderQuery, isReleased, routeTo } from "../protocol/holder-query.ts";
+import { type HolderQuery, isReleased } from "../protocol/holder-query.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
 import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow/shadow.ts";
 import { readShadow, type StoredShadow } from "../shadow/shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow/shadow-update.ts";
-import { FirstSeen } from "./first-seen.ts";
+import { checkingState, tentativeState } from "../shadow/waiting-ages.ts";
+import type { Confirmations } from "./confirmations.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
@@ -46,22 +37,28 @@ export class OwnedPendingHandler {
 	readonly #holderQuery: HolderQuery;
 	readonly #owners: MetaOwners;
 	readonly #lost: LostDeployments;
-	readonly #firstSeen: FirstSeen;
+	readonly #confirmations: Confirmations;
 	/** The deployments to query because of hints, by the name of the shadow. */
 	readonly #hinted = new Map<string, Set<string>>();
-	readonly #confirming = new Map<string, Batcher<ConfirmBlockadesRequest_Blockade, true>>();
 
 	constructor(
 		context: ConstraintContext,
 		holderQuery: HolderQuery,
-		owners: MetaOwners,
-		lost: LostDeployments,
+		{
+			owners,
+			lost,
+			confirmations,
+		}: {
+			readonly owners: MetaOwners;
+			readonly lost: LostDeployments;
+			readonly confirmations: Confirmations;
+		},
 	) {
 		this.#context = context;
 		this.#holderQuery = holderQuery;
 		this.#owners = owners;
 		this.#lost = lost;
-		this.#firstSeen = new FirstSeen(context.runtime.clock);
+		this.#confirmations = confirmations;
 	}
 
 	/** Queries a deployment in the next pass over the shadow. Excess hints are dropped. */
@@ -90,7 +87,6 @@ export class OwnedPendingHandler {
 		}
 		const hinted = this.#hinted.get(name) ?? new Set();
 		this.#hinted.delete(name);
-		this.#firstSeen.retain(name, stored.shadow.sources.map(itemOf));
 		const results = await Promise.allSettled([
 			this.#confirmAll(stored),
 			this.#resolve(stored),
@@ -111,15 +107,14 @@ export class OwnedPendingHandler {
 	}
 
 	#forget(name: string): void {
-		this.#firstSeen.retain(name, []);
 		this.#hinted.delete(name);
 		this.#owners.forget(name);
 	}
 
 	async #revertCheck(stored: StoredShadow): Promise<HandlerResult> {
-		const { checkingMs } = this.#context.limits;
-		const item = `checking ${stored.version}`;
-		const age = this.#firstSeen.age(stored.name, item);
+		const { ages, limits } = this.#context;
+		const { checkingMs } = limits;
+		const age = ages.ageMs(stored.name, checkingState(stored));
 		if (age < checkingMs || isPlanted("leave a check of a crashed server CHECKING")) {
 			return { requeueAfterMs: checkingMs - age };
 		}
@@ -148,7 +143,9 @@ export class OwnedPendingHandler {
 		if (tasks.length === 0) {
 			return done;
 		}
-		const outcomes = await Promise.allSettled(tasks.map((task) => this.#confirm(task)));
+		const outcomes = await Promise.allSettled(
+			tasks.map((task) => this.#confirmations.confirm(task)),
+		);
 		const confirmed = tasks.filter((_, i) => outcomes[i]?.status === "fulfilled");
 		await updateShadow(this.#context, name, ({ shadow: now }) => {
 			if (now.lifecycle === Lifecycle.CHECKING) {
@@ -173,38 +170,9 @@ export class OwnedPendingHandler {
 		return done;
 	}
 
-	async #confirm({ target, targetUid, deployment, establishment }: ConfirmBlockade): Promise<void> {
-		await this.#batcher(deployment?.uid ?? "").submit(
-			create(ConfirmBlockadesRequest_BlockadeSchema, {
-				targetUid,
-				establishment,
-				...(target && { target }),
-			}),
-		);
-	}
-
-	#batcher(uid: string): Batcher<ConfirmBlockadesRequest_Blockade, true> {
-		let batcher = this.#confirming.get(uid);
-		if (batcher === undefined) {
-			const { environment, limits } = this.#context;
-			batcher = new Batcher(async (blockades) => {
-				const route = routeTo(this.#context, uid);
-				await environment
-					.client(uid)
-					.confirmBlockades(
-						{ route, blockades: [...blockades] },
-						{ timeoutMs: limits.callTimeoutMs },
-					);
-				return blockades.map(() => true as const);
-			}, limits.batchSize);
-			this.#confirming.set(uid, batcher);
-		}
-		return batcher;
-	}
-
 	/** Queries the deployment of a source if needed. Only a deletion drops the source of this deployment. */
 	async #settle(stored: StoredShadow, source: Source, isHinted: boolean): Promise<HandlerResult> {
-		const { environment, limits } = this.#context;
+		const { ages, environment, limits } = this.#context;
 		const { deployment, tentative } = source;
 		if (deployment === undefined || deployment.uid === environment.self.uid) {
 			if (isPlanted("drop the own source outside CHECKING")) {
@@ -219,7 +187,7 @@ export class OwnedPendingHandler {
 			return done;
 		}
 		if (!isHinted) {
-			const age = this.#firstSeen.age(stored.name, itemOf(source));
+			const age = ages.ageMs(stored.name, tentativeState(source));
 			if (age < limits.tentativeMs) {
 				return { requeueAfterMs: limits.tentativeMs - age };
 			}
@@ -256,10 +224,6 @@ export class OwnedPendingHandler {
 				: undefined;
 		});
 	}
-}
-
-function itemOf({ deployment, establishment }: Source): string {
-	return `${deployment?.uid} ${establishment}`;
 }
 
 const hintsPerShadow = 64;

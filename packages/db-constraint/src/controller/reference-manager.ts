@@ -1,9 +1,9 @@
-import type { ManagerState } from "@plinth/controller";
+import type { ManagerState, Share } from "@plinth/controller";
 import { isPlanted } from "../fault-points.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
+import { recordId } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { followDeletions } from "./follow-deletions.ts";
-import type { Deletion } from "./subscribed-deleting-handler.ts";
 import { SuccessorReports } from "./successor-reports.ts";
 import { TargetLocations } from "./target-locations.ts";
 import {
@@ -18,7 +18,7 @@ export type ReferenceManagerOptions = Omit<VersionControllersOptions, "whileRunn
 /**
  * Maintains the set of related deployments, and everything that depends on it:
  *
- *     registry changes ────┐                ┌─▶ a subscription for each other deployment in it
+ *     registry changes ────┐                ┌─▶ a subscription for each other deployment in it, on one server
  *     references change ───┼─▶ the set ─────┤
  *     version switches ────┘                └─▶ the controllers of the current version
  *
@@ -34,8 +34,8 @@ export class ReferenceManager {
 	/** Subscriptions that have not ended, including stopped ones. */
 	readonly #following = new Set<Promise<void>>();
 	#controllers: VersionControllers | undefined;
-	/** Accepts deletions, while a controller of this server runs. */
-	#accept: ((deletion: Deletion) => void) | undefined;
+	/** What the controller of this server works on, while it accepts deletions. */
+	#share: Share | undefined;
 	#wake = Promise.withResolvers<void>();
 
 	constructor(options: ReferenceManagerOptions) {
@@ -127,35 +127,43 @@ export class ReferenceManager {
 		}
 		this.#controllers = startVersionControllers(version, {
 			...this.#options,
-			whileRunning: (accept) => {
-				this.#accept = accept;
+			whileRunning: (share) => {
+				this.#share = share;
 				this.#wake.resolve();
+				const unfollow = share.onChange(() => this.#wake.resolve());
 				return () => {
-					this.#accept = undefined;
+					unfollow();
+					this.#share = undefined;
 					this.#wake.resolve();
 				};
 			},
 		});
 	}
 
-	/** Watches the related deployments while a controller accepts deletions. */
+	/**
+	 * Watches the deletions of the related deployments, each on one server of this deployment: the one that holds the shard
+	 * of its uid, while its controller accepts them. The other servers are told of what it receives.
+	 */
 	#subscribe(): void {
 		const { context } = this.#options.constraints;
 		const self = context.environment.self.uid;
-		const accept = this.#accept;
+		const isOwn = (uid: string) =>
+			uid !== self &&
+			this.#relatedDeployments.has(uid) &&
+			this.#share?.holdOf(recordId(uid)) !== undefined;
 		for (const [uid, stop] of this.#subscriptions) {
-			if (accept === undefined || !this.#relatedDeployments.has(uid)) {
+			if (!isOwn(uid)) {
 				stop.abort();
 				this.#subscriptions.delete(uid);
 			}
 		}
-		for (const { uid } of accept === undefined ? [] : this.#relatedDeployments.values()) {
-			if (uid !== self && !this.#subscriptions.has(uid)) {
+		for (const uid of this.#relatedDeployments.keys()) {
+			if (isOwn(uid) && !this.#subscriptions.has(uid)) {
 				const stop = new AbortController();
 				const ended = followDeletions(
 					context,
 					uid,
-					(deletion) => this.#accept?.(deletion),
+					(deletion) => context.hints.deleting(deletion),
 					stop.signal,
 				).finally(() => this.#following.delete(ended));
 				this.#following.add(ended);

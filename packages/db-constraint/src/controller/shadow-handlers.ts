@@ -1,52 +1,92 @@
+import type { WorkHold } from "@plinth/controller";
 import type { StorageBackend } from "@plinth/storage";
-import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { ConstraintContext, Deletion } from "../node/constraint-context.ts";
 import type { HolderQuery } from "../protocol/holder-query.ts";
-import { ConcernedShadows } from "./concerned-shadows.ts";
+import { Confirmations } from "./confirmations.ts";
+import { fencedStorage } from "./fenced-storage.ts";
 import { type HandlerResult, soonest } from "./handler-result.ts";
 import { LostDeployments } from "./lost-deployments.ts";
 import { MetaOwners } from "./meta-owners.ts";
 import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
 import { OwnedPendingHandler } from "./owned-pending-handler.ts";
-import { type Deletion, SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
+import { OwnerQuery } from "./owner-query.ts";
+import { SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
+import { UnknownOwners } from "./unknown-owners.ts";
 
-/** Options of `ShadowHandlers`. */
-export interface ShadowHandlersOptions {
+/** Options of `HandlersOfHolds`. */
+export interface HandlersOptions {
 	readonly context: ConstraintContext;
 	readonly holderQuery: HolderQuery;
 	/** The storage with its constraints. */
 	readonly store: StorageBackend;
-	/** Queues a shadow for another pass. */
-	readonly queue: (shadowName: string) => void;
+}
+
+/** What the handlers of all holds of a server share: calls that are sent together, and what is only reported. */
+interface Shared extends HandlersOptions {
+	readonly confirmations: Confirmations;
+	readonly ownerQuery: OwnerQuery;
+	readonly unknownOwners: UnknownOwners;
 }
 
 /**
- * Handles a share of the shadows with three handlers. It has no loop: the caller passes it keys, never the
- * same key concurrently, and retries failed ones with backoff.
+ * The handlers of each hold under which this server controls shadows.
+ *
+ * Invariant: all that handlers write carries the fence of their hold, and what they remember between passes begins with
+ * it. So nothing that a former hold has left on this server takes part in a pass.
+ */
+export class HandlersOfHolds {
+	readonly #shared: Shared;
+	/** They are forgotten with the hold. */
+	readonly #handlers = new WeakMap<WorkHold, ShadowHandlers>();
+
+	constructor(options: HandlersOptions) {
+		const { context } = options;
+		this.#shared = {
+			...options,
+			confirmations: new Confirmations(context),
+			ownerQuery: new OwnerQuery(context),
+			unknownOwners: new UnknownOwners(context.runtime.clock, context.limits),
+		};
+	}
+
+	/** Forgets what all of them know of a shadow that is not stored any more. */
+	forget(shadowName: string): void {
+		this.#shared.unknownOwners.retain(shadowName, new Set());
+	}
+
+	/** The handlers of a hold. */
+	of(hold: WorkHold): ShadowHandlers {
+		let handlers = this.#handlers.get(hold);
+		if (handlers === undefined) {
+			handlers = new ShadowHandlers(this.#shared, hold);
+			this.#handlers.set(hold, handlers);
+		}
+		return handlers;
+	}
+}
+
+/**
+ * Handles the shadows of one hold with three handlers. It has no loop: the caller passes it keys, never the same key
+ * concurrently, and retries failed ones with backoff.
  */
 export class ShadowHandlers {
 	readonly #owners: MetaOwners;
 	readonly #pending: OwnedPendingHandler;
 	readonly #deleting: OwnedDeletingHandler;
 	readonly #subscribed: SubscribedDeletingHandler;
-	readonly #context: ConstraintContext;
-	readonly #queue: (shadowName: string) => void;
 
-	constructor({ context, holderQuery, store, queue }: ShadowHandlersOptions) {
-		this.#context = context;
-		this.#queue = queue;
-		const owners = new MetaOwners(context, store);
-		this.#owners = owners;
-		this.#pending = new OwnedPendingHandler(
-			context,
-			holderQuery,
-			owners,
-			new LostDeployments(context, store),
-		);
+	constructor(shared: Shared, { fence }: WorkHold) {
+		const { holderQuery } = shared;
+		const fenced = (backend: StorageBackend) =>
+			fence === undefined ? backend : fencedStorage(backend, fence);
+		const context = { ...shared.context, backend: fenced(shared.context.backend) };
+		const store = fenced(shared.store);
+		this.#owners = new MetaOwners(context, store, shared);
+		const lost = new LostDeployments(context, store);
+		const parts = { owners: this.#owners, lost, confirmations: shared.confirmations };
+		this.#pending = new OwnedPendingHandler(context, holderQuery, parts);
 		this.#deleting = new OwnedDeletingHandler(context, holderQuery);
-		this.#subscribed = new SubscribedDeletingHandler(context, store, (name, ...deletion) => {
-			owners.checkSoon(name, ...deletion);
-			queue(name);
-		});
+		this.#subscribed = new SubscribedDeletingHandler(context, store);
 	}
 
 	/** One pass over a shadow of this deployment, by name. */
@@ -59,12 +99,14 @@ export class ShadowHandlers {
 		return this.#subscribed.handle(deletion);
 	}
 
-	/** Queues the shadows that each change of the registry concerns, until the returned function is called. */
-	followEnvironment(): () => void {
-		return new ConcernedShadows(this.#context).follow((name) => {
-			this.#owners.hasten(name);
-			this.#queue(name);
-		});
+	/** The registry has changed in a way that concerns the shadow. */
+	registryChanged(shadowName: string): void {
+		this.#owners.hasten(shadowName);
+	}
+
+	/** The deletion of an owner was announced. */
+	checkOwnersSoon(...announced: Parameters<MetaOwners["checkSoon"]>): void {
+		this.#owners.checkSoon(...announced);
 	}
 
 	/** What a deletion of this deployment waits for may have happened here. */

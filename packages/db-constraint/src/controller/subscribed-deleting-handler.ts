@@ -4,8 +4,9 @@
  *
  *     each resource ──┬─ CASCADE ─▶ delete it, which may wait for other resources, or be refused
  *                     ├─ UNSET ───▶ clear the references, by compare-and-swap
- *                     ├─ BLOCK ───▶ leave it; in a tenancy that is being deleted, like CASCADE
- *                     └─ owned ───▶ the owned-pending handler checks whether the owner is still valid
+ *                     └─ BLOCK ───▶ leave it; in a tenancy that is being deleted, like CASCADE
+ *
+ * What the target owns is another matter: the owned-pending handler checks whether the owner is still valid.
  *
  * A deletion counts only if the deployment that announced it is the one that stores the target now. A message of its
  * predecessor, delayed or waiting in memory, is about a state that the restore of its storage has undone: the target may
@@ -23,42 +24,27 @@ import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { deletion as removalOf } from "../commit/removals.ts";
 import { isPlanted } from "../fault-points.ts";
-import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { ConstraintContext, Deletion } from "../node/constraint-context.ts";
 import { isDeletionIrrevocable, isInMarkedTenancy } from "../protocol/holder-decision.ts";
-import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
+import { keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { mergeRules, sameTarget, strictest } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
-import type { MetaOwners } from "./meta-owners.ts";
-
-/** A target that is being deleted. */
-export interface Deletion {
-	/** The uid of the deployment that stores it, and has announced the deletion. */
-	readonly deploymentUid: string;
-	readonly target: KeyLike;
-	readonly targetUid: string;
-}
 
 /** See the comment at the top of this file. */
 export class SubscribedDeletingHandler {
 	readonly #context: ConstraintContext;
 	/** The storage with its constraints: a cascade is a deletion like any other. */
 	readonly #store: StorageBackend;
-	readonly #checkOwnersSoon: MetaOwners["checkSoon"];
 	/** The rounds that have further pages, by deletion. */
 	readonly #rounds = new Map<string, Round>();
 	/** The pauses of deletions that wait. */
 	readonly #pauses = new Map<string, Backoff>();
 
-	constructor(
-		context: ConstraintContext,
-		store: StorageBackend,
-		checkOwnersSoon: MetaOwners["checkSoon"],
-	) {
+	constructor(context: ConstraintContext, store: StorageBackend) {
 		this.#context = context;
 		this.#store = store;
-		this.#checkOwnersSoon = checkOwnersSoon;
 	}
 
 	/** Applies a deletion to one page of resources. */
@@ -87,14 +73,8 @@ export class SubscribedDeletingHandler {
 		return { requeueAfterMs: 0 };
 	}
 
-	#beginRound({ target, targetUid, deploymentUid }: Deletion): Round {
-		const { index } = this.#context;
-		for (const { name, shadow } of index.ownedBy(target)) {
-			if (shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid)) {
-				this.#checkOwnersSoon(name, targetUid, deploymentUid);
-			}
-		}
-		return { left: index.referencing(target), isWaiting: false, failures: [] };
+	#beginRound({ target }: Deletion): Round {
+		return { left: this.#context.index.referencing(target), isWaiting: false, failures: [] };
 	}
 
 	#endRound(key: string, { isWaiting, failures }: Round): HandlerResult {

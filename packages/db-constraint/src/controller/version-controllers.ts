@@ -2,10 +2,10 @@ import {
 	type ControllerManagerOptions,
 	createControllerManager,
 	type ManagerState,
+	type Share,
 } from "@plinth/controller";
 import type { Constraints } from "../node/constraints.ts";
 import { createDbConstraintController } from "./db-constraint-controller.ts";
-import type { Deletion } from "./subscribed-deleting-handler.ts";
 
 /** The controllers of one version of the service. */
 export interface VersionControllers {
@@ -20,11 +20,8 @@ export interface VersionControllers {
 export interface VersionControllersOptions
 	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "leases"> {
 	readonly constraints: Constraints;
-	/**
-	 * Called when a controller of this server starts to accept deletions. The returned function is called when
-	 * it stops.
-	 */
-	readonly whileRunning: (accept: (deletion: Deletion) => void) => () => void;
+	/** See `DbConstraintOptions`. */
+	readonly whileRunning: (share: Share) => () => void;
 	/** Called if the controller manager fails. */
 	readonly onFailure: (failure: unknown) => void;
 }

@@ -26,6 +26,7 @@ import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { updateDeploymentRecord } from "../succession/deployment-record.ts";
 import { collectFailures } from "./collected-failures.fixture.ts";
+import { withLocalFences } from "./local-fences.fixture.ts";
 import { controllerClients } from "./own-client.fixture.ts";
 
 /** A deployment of a lab. */
@@ -214,8 +215,9 @@ export class LabDeployment {
 		const { runtime } = this.lab;
 		const { types, foreignTypes = [], service } = this.spec;
 		await ensureDefaultTenancy(this.backend, runtime);
+		const local = new LocalLeases();
 		const constraints = createConstraints({
-			backend: this.backend,
+			backend: withLocalFences(this.backend, local),
 			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),
 			environment: this.#environment(),
 			runtime,
@@ -223,7 +225,7 @@ export class LabDeployment {
 			limits: this.#limits,
 			...(this.callers && { callers: this.callers }),
 		});
-		const leases = new SuspendableLeases(new LocalLeases());
+		const leases = new SuspendableLeases(local);
 		const onFailure = (failure: unknown) => this.failures.push(failure);
 		const references = await beginReferences({ leases, onFailure }, constraints);
 		const transport = createInProcessTransport(

@@ -23,6 +23,7 @@ import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { collectFailures } from "./collected-failures.fixture.ts";
+import { withLocalFences } from "./local-fences.fixture.ts";
 import { type ModelReference, NaiveModel } from "./naive-model.fixture.ts";
 import { controllerClients } from "./own-client.fixture.ts";
 import type { DrawnSchema } from "./random-schema.fixture.ts";
@@ -52,9 +53,11 @@ export class SoleDeployment {
 	/** Starts as a server does. */
 	async start(): Promise<void> {
 		const { backend, runtime, types, limits = {} } = this.#options;
-		const leases = new SuspendableLeases(new LocalLeases());
+		const local = new LocalLeases();
+		const leases = new SuspendableLeases(local);
 		const references = await openReferences({
-			...{ backend, runtime, leases, limits },
+			...{ runtime, leases, limits },
+			backend: withLocalFences(backend, local),
 			descriptor: new ServiceDescriptor({ types }),
 			onFailure: (failure) => this.failures.push(failure),
 			logger: collectFailures(this.failures),

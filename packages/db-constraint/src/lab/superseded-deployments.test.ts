@@ -14,6 +14,7 @@ import {
 } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
+import { routeTo } from "../protocol/holder-query.ts";
 import { deployedOf, shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
@@ -325,7 +326,9 @@ describe("references to a service that is no longer imported", () => {
 		const backup = await backupOf(beta, w);
 		await lab.run(beta.delete(w));
 		const { context } = alpha.current.constraints;
-		context.hints.queryHolderSoon(shadowName(lab.keyOf(alpha, a)), beta.info.uid);
+		const route = routeTo(beta.current.constraints.context, alpha.info.uid);
+		const target = lab.keyOf(alpha, a);
+		context.hints.reported({ route, releases: [{ target, targetUid: "" }] }, false);
 		await lab.pass(5_000);
 		expect((await alpha.shadow(a))?.sources ?? []).toEqual([]);
 

@@ -1,5 +1,4 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ReportReleasesRequestSchema } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { Route } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { CallerAuthenticator } from "@plinth/resource-service";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -11,10 +10,28 @@ import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { HeldDeletions } from "../shadow/held-deletions.ts";
 import type { KeyLike } from "../shadow/resource-key.ts";
 import type { ShadowIndex } from "../shadow/shadow-index.ts";
+import type { WaitingAges } from "../shadow/waiting-ages.ts";
 import type { ConstraintLimits } from "./limits.ts";
 
 /** A target that a deployment may no longer reference. */
 export interface ReferenceRelease {
+	readonly deploymentUid: string;
+	readonly target: KeyLike;
+	readonly targetUid: string;
+}
+
+/** The reports of a deployment that it may no longer reference resources of this one. */
+export interface ReportedReleases {
+	readonly route: Route;
+	readonly releases: readonly {
+		readonly target?: KeyLike | undefined;
+		readonly targetUid: string;
+	}[];
+}
+
+/** A target that is being deleted. */
+export interface Deletion {
+	/** The uid of the deployment that stores it, and has announced the deletion. */
 	readonly deploymentUid: string;
 	readonly target: KeyLike;
 	readonly targetUid: string;
@@ -28,6 +45,7 @@ export interface ConstraintContext {
 	readonly environment: Environment;
 	readonly index: ShadowIndex;
 	readonly deletions: HeldDeletions;
+	readonly ages: WaitingAges;
 	readonly guards: Guards;
 	readonly dropped: DroppedDeployments;
 	/** The establishments of this server, by the name of the target's shadow, which each of them writes. */
@@ -45,12 +63,16 @@ export interface ConstraintContext {
 export interface QueryHints {
 	/** This deployment may no longer reference targets of other deployments. */
 	released(releases: readonly ReferenceRelease[]): void;
-	/** A deployment may no longer reference a resource of this one: query it. */
-	queryHolderSoon(shadowName: string, deploymentUid: string): void;
-	/** Whether the controllers of references, which need the hints, run on this server. */
-	readonly isHeard: boolean;
-	/** Passes reports of releases on to the other servers of this deployment. */
-	forward(request: MessageInitShape<typeof ReportReleasesRequestSchema>): void;
-	/** A target of a reference of this deployment is irrevocably being deleted. */
-	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
+	/**
+	 * Another deployment may no longer reference resources of this one: query it. Passes on what concerns shadows that this
+	 * server does not control, unless another server has passed it on.
+	 */
+	reported(request: ReportedReleases, isForwarded: boolean): void;
+	/**
+	 * A target of a reference of this deployment is irrevocably being deleted. The other servers of this deployment are told,
+	 * if something there may depend on it.
+	 */
+	deleting(deletion: Deletion): void;
+	/** As `deleting`, if another server of this deployment has told this one. */
+	forwarded(deletion: Deletion): void;
 }

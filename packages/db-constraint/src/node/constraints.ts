@@ -15,6 +15,7 @@ import { SchemaPass } from "../schema/schema-pass.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { HeldDeletions } from "../shadow/held-deletions.ts";
 import { ShadowIndex } from "../shadow/shadow-index.ts";
+import { WaitingAges } from "../shadow/waiting-ages.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
 import { type ConstraintLimits, defaultConstraintLimits } from "./limits.ts";
 import { MeasuredReferences, type ReferenceMetrics } from "./metrics.ts";
@@ -60,13 +61,14 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 	const limits = { ...defaultConstraintLimits, ...options.limits };
 	const index = new ShadowIndex(backend, runtime, logger);
 	const guards = new Guards(backend, runtime);
-	const hints = new HintsChannel(logger, () => ({ environment, limits }));
+	const hints = new HintsChannel({ environment, limits, index, logger });
 	const context: ConstraintContext = {
 		backend,
 		descriptor,
 		environment,
 		index,
 		deletions: new HeldDeletions(index),
+		ages: new WaitingAges(index, runtime.clock),
 		guards,
 		dropped: new DroppedDeployments({ backend, index, runtime }),
 		establishments: new Turns(),

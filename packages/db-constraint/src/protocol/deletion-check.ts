@@ -20,7 +20,8 @@ export interface DeletionCheck {
 }
 
 /**
- * Queries all holders of a resource whether it may be deleted.
+ * Queries all holders of a resource whether it may be deleted. A revert carries no fence: it is due whichever server controls the
+ * shadow by then.
  *
  *     ACTIVE ──put──▶ CHECKING ──query holders──┬─ some block ──▶ ACTIVE as before, Refused
  *                                               └─ none does ──▶ the caller's commit replaces CHECKING
@@ -32,9 +33,9 @@ export async function checkDeletion(
 	context: ConstraintContext,
 	holderQuery: HolderQuery,
 	stored: StoredShadow,
-	{ dryRun = false, caller }: Pick<CommitOptions, "dryRun" | "caller">,
+	{ dryRun = false, caller, fence }: Pick<CommitOptions, "dryRun" | "caller" | "fence">,
 ): Promise<DeletionCheck> {
-	const checking = dryRun ? stored : await beginCheck(context, stored);
+	const checking = dryRun ? stored : await beginCheck(context, stored, fence);
 	let responses: readonly HolderResponse[];
 	try {
 		responses = await holderQuery.all(checking, { dryRun, caller });
@@ -56,13 +57,14 @@ export async function checkDeletion(
 async function beginCheck(
 	{ backend, runtime }: ConstraintContext,
 	{ name, resource, shadow }: StoredShadow,
+	fence: CommitOptions["fence"],
 ): Promise<StoredShadow> {
 	const put = putRecord(runtime, name, resource, {
 		case: "shadow",
 		value: { ...shadow, lifecycle: Lifecycle.CHECKING },
 	});
 	try {
-		const { resources } = await backend.commit([put]);
+		const { resources } = await backend.commit([put], { fence });
 		const stored = resources[0] && shadowOf(resources[0]);
 		if (stored === undefined) {
 			throw new Error(`the storage did not return the shadow ${name} that it stored`);

@@ -1,13 +1,14 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import type { ReportReleasesRequestSchema } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Logger } from "@plinth/runtime";
 import type {
 	ConstraintContext,
+	Deletion,
 	QueryHints,
 	ReferenceRelease,
+	ReportedReleases,
 } from "../node/constraint-context.ts";
-import type { KeyLike } from "../shadow/resource-key.ts";
+import { keyString } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
 import { routeTo } from "./holder-query.ts";
 
 /** A report with this header comes from another server of this deployment, and is not forwarded again. */
@@ -15,25 +16,44 @@ export const forwardedHeader = "x-plinth-forwarded";
 
 /** Receives the hints that concern this deployment. */
 export interface HintListener {
-	queryHolderSoon(shadowName: string, deploymentUid: string): void;
-	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void;
+	/**
+	 * A deployment may no longer reference the resource of a shadow.
+	 *
+	 * @returns whether this server controls the shadow.
+	 */
+	queryHolderSoon(shadowName: string, deploymentUid: string): boolean;
+	/** A target of a reference of this deployment is irrevocably being deleted. */
+	deleting(deletion: Deletion): void;
 }
 
-/** The maximum number of hints that wait for one deployment. Further ones are dropped. */
+/** The maximum number of hints that wait for one deployment, or for the other servers. Further ones are dropped. */
 const waitingLimit = 1_000;
 
+/** The maximum number of reports in one call. */
+const callLimit = 1_000;
+
+/** How long other servers have to accept what is forwarded to them, in milliseconds. */
+const forwardTimeoutMs = 1_000;
+
+/** What the channel needs. */
+type HintsContext = Pick<ConstraintContext, "environment" | "limits" | "index"> & {
+	readonly logger: Logger;
+};
+
 /**
- * Delivers hints: to other deployments by calls, one at a time for each, and to the listeners of this
- * deployment. Correctness never depends on a hint; hints only make things happen sooner.
+ * Delivers hints: to other deployments by calls, one at a time for each, to the listeners of this server, and to the other
+ * servers of this deployment if one of them may control what is concerned. Correctness never depends on a hint; hints only
+ * make things happen sooner.
  */
 export class HintsChannel implements QueryHints {
 	readonly #listeners = new Set<HintListener>();
 	readonly #waiting = new Map<string, ReferenceRelease[]>();
-	readonly #logger: Logger;
-	readonly #context: () => Pick<ConstraintContext, "environment" | "limits">;
+	/** The deletions that wait to be forwarded, each once. */
+	readonly #deletions = new Map<string, Deletion>();
+	#isForwarding = false;
+	readonly #context: HintsContext;
 
-	constructor(logger: Logger, context: () => Pick<ConstraintContext, "environment" | "limits">) {
-		this.#logger = logger;
+	constructor(context: HintsContext) {
 		this.#context = context;
 	}
 
@@ -43,33 +63,35 @@ export class HintsChannel implements QueryHints {
 		return () => this.#listeners.delete(listener);
 	}
 
-	get isHeard(): boolean {
-		return this.#listeners.size > 0;
-	}
-
-	forward(request: MessageInitShape<typeof ReportReleasesRequestSchema>): void {
-		const { environment, limits } = this.#context();
-		for (const client of environment.siblings?.() ?? []) {
-			client
-				.reportReleases(request, {
-					headers: { [forwardedHeader]: "true" },
-					timeoutMs: limits.callTimeoutMs,
-				})
-				.catch((err: unknown) => {
-					this.#logger.debug({ err }, "could not forward reports of released references");
-				});
+	reported({ route, releases }: ReportedReleases, isForwarded: boolean): void {
+		const uid = route.from?.uid ?? "";
+		const unheard = releases.filter(
+			({ target }) => target !== undefined && !this.#queryHolderSoon(shadowName(target), uid),
+		);
+		if (isForwarded) {
+			return;
+		}
+		for (let from = 0; from < unheard.length; from += callLimit) {
+			void this.#forwardReleases({ route, releases: unheard.slice(from, from + callLimit) });
 		}
 	}
 
-	queryHolderSoon(shadowName: string, deploymentUid: string): void {
-		for (const listener of this.#listeners) {
-			listener.queryHolderSoon(shadowName, deploymentUid);
+	deleting(deletion: Deletion): void {
+		this.forwarded(deletion);
+		const { environment, index } = this.#context;
+		const { deploymentUid, target } = deletion;
+		// The others see the deletions of this deployment in their indexes, but not that owners are to be checked again.
+		const concernsOthers =
+			deploymentUid !== environment.self.uid || index.ownedBy(target).next().done === false;
+		if (concernsOthers && this.#deletions.size < waitingLimit) {
+			this.#deletions.set(`${deploymentUid} ${keyString(target)} ${deletion.targetUid}`, deletion);
+			void this.#forwardDeletions();
 		}
 	}
 
-	deleting(deploymentUid: string, target: KeyLike, targetUid: string): void {
+	forwarded(deletion: Deletion): void {
 		for (const listener of this.#listeners) {
-			listener.deleting(deploymentUid, target, targetUid);
+			listener.deleting(deletion);
 		}
 	}
 
@@ -85,9 +107,68 @@ export class HintsChannel implements QueryHints {
 		}
 	}
 
+	#queryHolderSoon(shadow: string, deploymentUid: string): boolean {
+		return [...this.#listeners]
+			.map((listener) => listener.queryHolderSoon(shadow, deploymentUid))
+			.includes(true);
+	}
+
+	#siblings() {
+		return this.#context.environment.siblings?.() ?? [];
+	}
+
+	/** Never rejects. */
+	async #forwardReleases({ route, releases }: ReportedReleases): Promise<void> {
+		const request = {
+			route,
+			releases: releases.map(({ target, targetUid }) => ({
+				targetUid,
+				...(target && { target: { ...target } }),
+			})),
+		};
+		const headers = { [forwardedHeader]: "true" };
+		await this.#forward(
+			this.#siblings().map((client) =>
+				client.reportReleases(request, { headers, timeoutMs: forwardTimeoutMs }),
+			),
+		);
+	}
+
+	/** Sends the waiting deletions to the other servers until none are left, in one call to each at a time. Never rejects. */
+	async #forwardDeletions(): Promise<void> {
+		if (this.#isForwarding) {
+			return;
+		}
+		this.#isForwarding = true;
+		const { self } = this.#context.environment;
+		while (this.#deletions.size > 0) {
+			const deletions = [...this.#deletions.values()];
+			this.#deletions.clear();
+			const request = {
+				route: routeTo(this.#context, self.uid),
+				deletions: deletions.map(({ target, ...rest }) => ({ ...rest, target: { ...target } })),
+			};
+			await this.#forward(
+				this.#siblings().map((client) =>
+					client.forwardDeletions(request, { timeoutMs: forwardTimeoutMs }),
+				),
+			);
+		}
+		this.#isForwarding = false;
+	}
+
+	async #forward(calls: readonly Promise<unknown>[]): Promise<void> {
+		for (const outcome of await Promise.allSettled(calls)) {
+			if (outcome.status === "rejected") {
+				const err = ConnectError.from(outcome.reason);
+				this.#context.logger.debug({ err }, "hints could not be passed on to another server");
+			}
+		}
+	}
+
 	/** Sends the waiting hints of a deployment until none are left. Never rejects. */
 	async #send(uid: string): Promise<void> {
-		const context = this.#context();
+		const context = this.#context;
 		for (let waiting = this.#waiting.get(uid); waiting?.length; waiting = this.#waiting.get(uid)) {
 			this.#waiting.set(uid, []);
 			try {
@@ -102,7 +183,7 @@ export class HintsChannel implements QueryHints {
 					{ timeoutMs: context.limits.callTimeoutMs },
 				);
 			} catch (failure) {
-				this.#logger.debug(
+				context.logger.debug(
 					{ err: ConnectError.from(failure), deployment: uid },
 					"dropped reports of released references",
 				);

@@ -170,7 +170,8 @@ export class HolderQuery {
 		const decision = await currentDecision(this.#context, target, uid, { deleting, shows });
 		if (options.deleting && (decision.rules.length > 0 || decision.owned)) {
 			// The holder may be the predecessor of this deployment, which stores the target.
-			this.#context.hints.deleting(environment.self.uid, target, uid);
+			const deploymentUid = environment.self.uid;
+			this.#context.hints.deleting({ deploymentUid, target, targetUid: uid });
 		}
 		return { kind: "decided", deployment, decision };
 	}

@@ -5,6 +5,7 @@ import {
 	type AuthorizeReferencesRequest,
 	type CheckReferencesRequest,
 	type Route,
+	RouteSchema,
 	type SchemaMixinService,
 	type WatchImportedServiceDeletionsRequest,
 	WatchImportedServiceDeletionsResponseSchema,
@@ -18,7 +19,7 @@ import { acceptReport } from "../registry/meta-recovery.ts";
 import { schemaForEstablishments } from "../schema/descriptor-record.ts";
 import { recordFollower } from "../schema/followers.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import { deployedOf, shadowName, strictest } from "../shadow/shadow.ts";
+import { deployedOf, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
 import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
@@ -80,13 +81,18 @@ export function createSchemaMixinService(
 
 		reportReleases: ({ route, releases }, call) =>
 			respond(context, call, { route, count: releases.length }, async (from) => {
-				for (const { target } of releases) {
+				const isForwarded = call.requestHeader.has(forwardedHeader);
+				context.hints.reported({ route: routeFrom(context, from), releases }, isForwarded);
+				return {};
+			}),
+
+		forwardDeletions: ({ route, deletions }, call) =>
+			respond(context, call, { route, count: deletions.length }, async (from) => {
+				assertSameDeployment(context, from);
+				for (const { deploymentUid, target, targetUid } of deletions) {
 					if (target !== undefined) {
-						context.hints.queryHolderSoon(shadowName(target), from.uid);
+						context.hints.forwarded({ deploymentUid, target, targetUid });
 					}
-				}
-				if (!context.hints.isHeard && !call.requestHeader.has(forwardedHeader)) {
-					context.hints.forward({ ...(route && { route }), releases });
 				}
 				return {};
 			}),
@@ -198,6 +204,21 @@ function senderOf(
 	return route.from;
 }
 
+/** The route of what this deployment has received from another one. */
+function routeFrom({ environment }: ConstraintContext, from: Deployed): Route {
+	return create(RouteSchema, { from, toUid: environment.self.uid });
+}
+
+/** @throws ConnectError PermissionDenied if the sender is another deployment, which must not speak for a third one. */
+function assertSameDeployment({ environment }: ConstraintContext, { uid }: Deployed): void {
+	if (uid !== environment.self.uid) {
+		throw new ConnectError(
+			"only servers of this deployment may pass on deletions to it",
+			Code.PermissionDenied,
+		);
+	}
+}
+
 async function authorizeReferences(
 	context: ConstraintContext,
 	from: Deployed,
@@ -241,7 +262,7 @@ async function checkReferences(
 	const decisions = await finalDecisions(context, received, signal);
 	for (const { target, targetUid, deleting } of received) {
 		if (deleting) {
-			context.hints.deleting(from.uid, target, targetUid);
+			context.hints.deleting({ deploymentUid: from.uid, target, targetUid });
 		}
 	}
 	return decisions;
@@ -274,9 +295,8 @@ async function* watchDeletions(
 		await recordFollower(context, from, references);
 	}
 	// It may have been unreachable, and deletions that it holds may have waited for that.
-	for (const { name } of context.deletions.of(uid)) {
-		context.hints.queryHolderSoon(name, uid);
-	}
+	const releases = [...context.deletions.of(uid)];
+	context.hints.reported({ route: routeFrom(context, from), releases }, false);
 	for await (const event of deletionFeed(context.deletions, uid, signal)) {
 		yield create(WatchImportedServiceDeletionsResponseSchema, {
 			event:

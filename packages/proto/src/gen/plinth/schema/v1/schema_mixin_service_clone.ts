@@ -2,8 +2,8 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportRegistryRequest, ReportRegistryResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
-import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ReportEstablishedRequestSchema, ReportRegistryRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ForwardDeletionsRequest, ForwardDeletionsRequest_Deletion, ForwardDeletionsResponse, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportRegistryRequest, ReportRegistryResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ForwardDeletionsRequestSchema, ReportEstablishedRequestSchema, ReportRegistryRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import { cloneResource } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -327,6 +327,48 @@ export function cloneReportReleasesResponse(message: ReportReleasesResponse): Re
 }
 
 /**
+ * Clones a message plinth.schema.v1.ForwardDeletionsRequest.
+ */
+export function cloneForwardDeletionsRequest(message: ForwardDeletionsRequest): ForwardDeletionsRequest {
+  const copy = { $typeName: message.$typeName } as ForwardDeletionsRequest;
+  if (message.route !== undefined) {
+    copy.route = cloneRoute(message.route);
+  }
+  copy.deletions = copyItems(message.deletions, cloneForwardDeletionsRequest_Deletion);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ForwardDeletionsRequest.Deletion.
+ */
+export function cloneForwardDeletionsRequest_Deletion(message: ForwardDeletionsRequest_Deletion): ForwardDeletionsRequest_Deletion {
+  const copy = { $typeName: message.$typeName } as ForwardDeletionsRequest_Deletion;
+  copy.deploymentUid = message.deploymentUid;
+  if (message.target !== undefined) {
+    copy.target = cloneResourceKey(message.target);
+  }
+  copy.targetUid = message.targetUid;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.ForwardDeletionsResponse.
+ */
+export function cloneForwardDeletionsResponse(message: ForwardDeletionsResponse): ForwardDeletionsResponse {
+  const copy = { $typeName: message.$typeName } as ForwardDeletionsResponse;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Clones a message plinth.schema.v1.ReportEstablishedRequest.
  */
 export function cloneReportEstablishedRequest(message: ReportEstablishedRequest): ReportEstablishedRequest {
@@ -631,6 +673,10 @@ export function createSchemaMixinServiceCloningClient(client: Client<typeof Sche
     async reportReleases(request, options) {
       const message = cloneReportReleasesRequest(create(ReportReleasesRequestSchema, request));
       return cloneReportReleasesResponse(await client.reportReleases(message, options));
+    },
+    async forwardDeletions(request, options) {
+      const message = cloneForwardDeletionsRequest(create(ForwardDeletionsRequestSchema, request));
+      return cloneForwardDeletionsResponse(await client.forwardDeletions(message, options));
     },
     async reportEstablished(request, options) {
       const message = cloneReportEstablishedRequest(create(ReportEstablishedRequestSchema, request));

@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/schema/v1/schema_mixin_service.proto.
  */
 export const file_plinth_schema_v1_schema_mixin_service: GenFile = /*@__PURE__*/
-  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxImwKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCRIQCghwcm90b2NvbBgDIAEoDRIXCg9vbGRlc3RfcHJvdG9jb2wYBCABKA0ipgEKBkNhbGxlchI5CgpkZXBsb3ltZW50GAEgASgLMiMucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIuRGVwbG95bWVudEgAEi0KBHVzZXIYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLkNhbGxlci5Vc2VySAAaDAoKRGVwbG95bWVudBoaCgRVc2VyEhIKBXRva2VuGAEgASgJQgOAAQFCCAoGY2FsbGVyIuICChpFc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRAoHdGFyZ2V0cxgCIAMoCzIzLnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1JlcXVlc3QuVGFyZ2V0EigKBmNhbGxlchgDIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyEg4KBnNjaGVtYRgEIAEoBBqbAQoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSKQoFcnVsZXMYAiADKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEhUKDWdyb3VwX3ZlcnNpb24YAyABKAkSEQoJZWxzZXdoZXJlGAQgASgIEhAKCGhlbGRfdWlkGAUgASgJIqABChtFc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2USTgoLZXN0YWJsaXNoZWQYASADKAsyOS5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXNwb25zZS5Fc3RhYmxpc2hlZBoxCgtFc3RhYmxpc2hlZBILCgN1aWQYASABKAkSFQoNZXN0YWJsaXNobWVudBgCIAEoBCKUAgoaQXV0aG9yaXplUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKB3RhcmdldHMYAiADKAsyMy5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0LlRhcmdldBIoCgZjYWxsZXIYAyABKAsyGC5wbGludGguc2NoZW1hLnYxLkNhbGxlchpeCgZUYXJnZXQSKgoDa2V5GAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIVCg1ncm91cF92ZXJzaW9uGAIgASgJEhEKCWVsc2V3aGVyZRgDIAEoCCIdChtBdXRob3JpemVSZWZlcmVuY2VzUmVzcG9uc2Ui7gEKF0NvbmZpcm1CbG9ja2FkZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJFCglibG9ja2FkZXMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNvbmZpcm1CbG9ja2FkZXNSZXF1ZXN0LkJsb2NrYWRlGmQKCEJsb2NrYWRlEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCRIVCg1lc3RhYmxpc2htZW50GAMgASgEIhoKGENvbmZpcm1CbG9ja2FkZXNSZXNwb25zZSKjAgoWQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRAoJcXVlc3Rpb25zGAIgAygLMjEucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXF1ZXN0LlF1ZXN0aW9uEg8KB2RyeV9ydW4YAyABKAgaiQEKCFF1ZXN0aW9uEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCRIQCghkZWxldGluZxgDIAEoCBIoCgZjYWxsZXIYBCABKAsyGC5wbGludGguc2NoZW1hLnYxLkNhbGxlciKuAgoXQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2USQQoHYW5zd2VycxgBIAMoCzIwLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2UuQW5zd2VyGs8BCgZBbnN3ZXISKAoEcnVsZRgBIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSKQoFcnVsZXMYAiADKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEg0KBW93bmVkGAMgASgIEi8KCGJsb2NrZXJzGAQgAygLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIcCg9oaWRkZW5fYmxvY2tlcnMYBSABKA1IAIgBAUISChBfaGlkZGVuX2Jsb2NrZXJzItABChVSZXBvcnRSZWxlYXNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkEKCHJlbGVhc2VzGAIgAygLMi8ucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1JlcXVlc3QuUmVsZWFzZRpMCgdSZWxlYXNlEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCSIYChZSZXBvcnRSZWxlYXNlc1Jlc3BvbnNlIkIKGFJlcG9ydEVzdGFibGlzaGVkUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUiGwoZUmVwb3J0RXN0YWJsaXNoZWRSZXNwb25zZSK1AQoVUmVwb3J0UmVnaXN0cnlSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIxCgtkZXBsb3ltZW50cxgCIAMoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRItCgdkZWxldGVkGAMgAygLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlEhIKCmtub3duX3VpZHMYBCADKAkiGAoWUmVwb3J0UmVnaXN0cnlSZXNwb25zZSK6AgoWQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRgoKb3duZXJzaGlwcxgCIAMoCzIyLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdC5Pd25lcnNoaXAarwEKCU93bmVyc2hpcBIsCgVvd25lchgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZXJfdWlkGAIgASgJEiwKBW93bmVlGAMgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIRCglvd25lZV91aWQYBCABKAkSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAUgASgIIqwBChdDaGVja01ldGFPd25lcnNSZXNwb25zZRJDCgh2ZXJkaWN0cxgBIAMoDjIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2UuVmVyZGljdCJMCgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABIRCg1WRVJESUNUX1ZBTElEEAESFQoRVkVSRElDVF9OT1RfVkFMSUQQAiKWAQokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJEjUKCnJlZmVyZW5jZXMYAyABKAsyIS5wbGludGguc2NoZW1hLnYxLlJlZmVyZW5jZWRUeXBlcyIwCg9SZWZlcmVuY2VkVHlwZXMSDQoFdHlwZXMYASADKAkSDgoGc2NoZW1hGAIgASgEIt4CCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaJQoNRW5kT2ZTbmFwc2hvdBIUCgxzZXJ2ZWRfdHlwZXMYASADKAlCBwoFZXZlbnQi/gEKFkRlc2NyaWJlSG9sZGVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkAKB3RhcmdldHMYAiADKAsyLy5wbGludGguc2NoZW1hLnYxLkRlc2NyaWJlSG9sZGVyc1JlcXVlc3QuVGFyZ2V0EigKBmNhbGxlchgDIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyEg0KBWxpbWl0GAQgASgNGkEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EgsKA3VpZBgCIAEoCSKlAQoXRGVzY3JpYmVIb2xkZXJzUmVzcG9uc2USQgoHdGFyZ2V0cxgBIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpYmVIb2xkZXJzUmVzcG9uc2UuSG9sZGVycxpGCgdIb2xkZXJzEikKB2hvbGRlcnMYASADKAsyGC5wbGludGguc2NoZW1hLnYxLkhvbGRlchIQCghoYXNfbW9yZRgCIAEoCCL5AgoGSG9sZGVyEi8KCHJlc291cmNlGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRILCgN1aWQYAiABKAkSKgoEdXNlcxgDIAMoCzIcLnBsaW50aC5zY2hlbWEudjEuSG9sZGVyLlVzZRIQCghpc19vd25lZRgEIAEoCBISCgpvd25lcl91aWRzGAUgAygJEhcKD291dGxpdmVzX293bmVycxgGIAEoCBIRCglpc19tYXJrZWQYByABKAgSEgoKZmluYWxpemVycxgIIAMoCRIOCgZ5aWVsZHMYCSABKAgSEQoJaXNfaGlkZGVuGAogASgIEisKB2hvbGRlcnMYCyADKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEhAKCGlzX293bmVkGAwgASgIGj0KA1VzZRIMCgRwYXRoGAEgASgJEigKBHJ1bGUYAiABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlMpkJChJTY2hlbWFNaXhpblNlcnZpY2USdwoTRXN0YWJsaXNoUmVmZXJlbmNlcxIsLnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1JlcXVlc3QaLS5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXNwb25zZSIDkAICEncKE0F1dGhvcml6ZVJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVzcG9uc2UiA5ACAhJuChBDb25maXJtQmxvY2thZGVzEikucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdBoqLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1Jlc3BvbnNlIgOQAgISawoPQ2hlY2tSZWZlcmVuY2VzEigucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXF1ZXN0GikucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXNwb25zZSIDkAICEmgKDlJlcG9ydFJlbGVhc2VzEicucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1JlcXVlc3QaKC5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVzcG9uc2UiA5ACAhJxChFSZXBvcnRFc3RhYmxpc2hlZBIqLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXF1ZXN0GisucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRFc3RhYmxpc2hlZFJlc3BvbnNlIgOQAgISaAoOUmVwb3J0UmVnaXN0cnkSJy5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlZ2lzdHJ5UmVxdWVzdBooLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0UmVnaXN0cnlSZXNwb25zZSIDkAICEmsKD0NoZWNrTWV0YU93bmVycxIoLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBopLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2UiA5ACAhJrCg9EZXNjcmliZUhvbGRlcnMSKC5wbGludGguc2NoZW1hLnYxLkRlc2NyaWJlSG9sZGVyc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkRlc2NyaWJlSG9sZGVyc1Jlc3BvbnNlIgOQAgESkgEKHVdhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zEjYucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1JlcXVlc3QaNy5wbGludGguc2NoZW1hLnYxLldhdGNoSW1wb3J0ZWRTZXJ2aWNlRGVsZXRpb25zUmVzcG9uc2UwAWIGcHJvdG8z", [file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
+  fileDesc("CitwbGludGgvc2NoZW1hL3YxL3NjaGVtYV9taXhpbl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2NoZW1hLnYxImwKBVJvdXRlEigKBGZyb20YASABKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEg4KBnRvX3VpZBgCIAEoCRIQCghwcm90b2NvbBgDIAEoDRIXCg9vbGRlc3RfcHJvdG9jb2wYBCABKA0ipgEKBkNhbGxlchI5CgpkZXBsb3ltZW50GAEgASgLMiMucGxpbnRoLnNjaGVtYS52MS5DYWxsZXIuRGVwbG95bWVudEgAEi0KBHVzZXIYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLkNhbGxlci5Vc2VySAAaDAoKRGVwbG95bWVudBoaCgRVc2VyEhIKBXRva2VuGAEgASgJQgOAAQFCCAoGY2FsbGVyIuICChpFc3RhYmxpc2hSZWZlcmVuY2VzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRAoHdGFyZ2V0cxgCIAMoCzIzLnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1JlcXVlc3QuVGFyZ2V0EigKBmNhbGxlchgDIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyEg4KBnNjaGVtYRgEIAEoBBqbAQoGVGFyZ2V0EioKA2tleRgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSKQoFcnVsZXMYAiADKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEhUKDWdyb3VwX3ZlcnNpb24YAyABKAkSEQoJZWxzZXdoZXJlGAQgASgIEhAKCGhlbGRfdWlkGAUgASgJIqABChtFc3RhYmxpc2hSZWZlcmVuY2VzUmVzcG9uc2USTgoLZXN0YWJsaXNoZWQYASADKAsyOS5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXNwb25zZS5Fc3RhYmxpc2hlZBoxCgtFc3RhYmxpc2hlZBILCgN1aWQYASABKAkSFQoNZXN0YWJsaXNobWVudBgCIAEoBCKUAgoaQXV0aG9yaXplUmVmZXJlbmNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkQKB3RhcmdldHMYAiADKAsyMy5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0LlRhcmdldBIoCgZjYWxsZXIYAyABKAsyGC5wbGludGguc2NoZW1hLnYxLkNhbGxlchpeCgZUYXJnZXQSKgoDa2V5GAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIVCg1ncm91cF92ZXJzaW9uGAIgASgJEhEKCWVsc2V3aGVyZRgDIAEoCCIdChtBdXRob3JpemVSZWZlcmVuY2VzUmVzcG9uc2Ui7gEKF0NvbmZpcm1CbG9ja2FkZXNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRJFCglibG9ja2FkZXMYAiADKAsyMi5wbGludGguc2NoZW1hLnYxLkNvbmZpcm1CbG9ja2FkZXNSZXF1ZXN0LkJsb2NrYWRlGmQKCEJsb2NrYWRlEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCRIVCg1lc3RhYmxpc2htZW50GAMgASgEIhoKGENvbmZpcm1CbG9ja2FkZXNSZXNwb25zZSKjAgoWQ2hlY2tSZWZlcmVuY2VzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRAoJcXVlc3Rpb25zGAIgAygLMjEucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXF1ZXN0LlF1ZXN0aW9uEg8KB2RyeV9ydW4YAyABKAgaiQEKCFF1ZXN0aW9uEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCRIQCghkZWxldGluZxgDIAEoCBIoCgZjYWxsZXIYBCABKAsyGC5wbGludGguc2NoZW1hLnYxLkNhbGxlciKuAgoXQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2USQQoHYW5zd2VycxgBIAMoCzIwLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tSZWZlcmVuY2VzUmVzcG9uc2UuQW5zd2VyGs8BCgZBbnN3ZXISKAoEcnVsZRgBIAEoDjIaLnBsaW50aC5zY2hlbWEudjEuT25EZWxldGUSKQoFcnVsZXMYAiADKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlEg0KBW93bmVkGAMgASgIEi8KCGJsb2NrZXJzGAQgAygLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIcCg9oaWRkZW5fYmxvY2tlcnMYBSABKA1IAIgBAUISChBfaGlkZGVuX2Jsb2NrZXJzItABChVSZXBvcnRSZWxlYXNlc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkEKCHJlbGVhc2VzGAIgAygLMi8ucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1JlcXVlc3QuUmVsZWFzZRpMCgdSZWxlYXNlEi0KBnRhcmdldBgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEgoKdGFyZ2V0X3VpZBgCIAEoCSIYChZSZXBvcnRSZWxlYXNlc1Jlc3BvbnNlIu8BChdGb3J3YXJkRGVsZXRpb25zUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRQoJZGVsZXRpb25zGAIgAygLMjIucGxpbnRoLnNjaGVtYS52MS5Gb3J3YXJkRGVsZXRpb25zUmVxdWVzdC5EZWxldGlvbhplCghEZWxldGlvbhIWCg5kZXBsb3ltZW50X3VpZBgBIAEoCRItCgZ0YXJnZXQYAiABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAyABKAkiGgoYRm9yd2FyZERlbGV0aW9uc1Jlc3BvbnNlIkIKGFJlcG9ydEVzdGFibGlzaGVkUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUiGwoZUmVwb3J0RXN0YWJsaXNoZWRSZXNwb25zZSK1AQoVUmVwb3J0UmVnaXN0cnlSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIxCgtkZXBsb3ltZW50cxgCIAMoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRItCgdkZWxldGVkGAMgAygLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlEhIKCmtub3duX3VpZHMYBCADKAkiGAoWUmVwb3J0UmVnaXN0cnlSZXNwb25zZSK6AgoWQ2hlY2tNZXRhT3duZXJzUmVxdWVzdBImCgVyb3V0ZRgBIAEoCzIXLnBsaW50aC5zY2hlbWEudjEuUm91dGUSRgoKb3duZXJzaGlwcxgCIAMoCzIyLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVxdWVzdC5Pd25lcnNoaXAarwEKCU93bmVyc2hpcBIsCgVvd25lchgBIAEoCzIdLnBsaW50aC5zY2hlbWEudjEuUmVzb3VyY2VLZXkSEQoJb3duZXJfdWlkGAIgASgJEiwKBW93bmVlGAMgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRIRCglvd25lZV91aWQYBCABKAkSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAUgASgIIqwBChdDaGVja01ldGFPd25lcnNSZXNwb25zZRJDCgh2ZXJkaWN0cxgBIAMoDjIxLnBsaW50aC5zY2hlbWEudjEuQ2hlY2tNZXRhT3duZXJzUmVzcG9uc2UuVmVyZGljdCJMCgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABIRCg1WRVJESUNUX1ZBTElEEAESFQoRVkVSRElDVF9OT1RfVkFMSUQQAiKWAQokV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0EiYKBXJvdXRlGAEgASgLMhcucGxpbnRoLnNjaGVtYS52MS5Sb3V0ZRIPCgd2ZXJzaW9uGAIgASgJEjUKCnJlZmVyZW5jZXMYAyABKAsyIS5wbGludGguc2NoZW1hLnYxLlJlZmVyZW5jZWRUeXBlcyIwCg9SZWZlcmVuY2VkVHlwZXMSDQoFdHlwZXMYASADKAkSDgoGc2NoZW1hGAIgASgEIt4CCiVXYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlElQKCGRlbGV0aW9uGAEgASgLMkAucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkRlbGV0aW9uSAASYAoPZW5kX29mX3NuYXBzaG90GAIgASgLMkUucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlLkVuZE9mU25hcHNob3RIABpNCghEZWxldGlvbhItCgZ0YXJnZXQYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EhIKCnRhcmdldF91aWQYAiABKAkaJQoNRW5kT2ZTbmFwc2hvdBIUCgxzZXJ2ZWRfdHlwZXMYASADKAlCBwoFZXZlbnQi/gEKFkRlc2NyaWJlSG9sZGVyc1JlcXVlc3QSJgoFcm91dGUYASABKAsyFy5wbGludGguc2NoZW1hLnYxLlJvdXRlEkAKB3RhcmdldHMYAiADKAsyLy5wbGludGguc2NoZW1hLnYxLkRlc2NyaWJlSG9sZGVyc1JlcXVlc3QuVGFyZ2V0EigKBmNhbGxlchgDIAEoCzIYLnBsaW50aC5zY2hlbWEudjEuQ2FsbGVyEg0KBWxpbWl0GAQgASgNGkEKBlRhcmdldBIqCgNrZXkYASABKAsyHS5wbGludGguc2NoZW1hLnYxLlJlc291cmNlS2V5EgsKA3VpZBgCIAEoCSKlAQoXRGVzY3JpYmVIb2xkZXJzUmVzcG9uc2USQgoHdGFyZ2V0cxgBIAMoCzIxLnBsaW50aC5zY2hlbWEudjEuRGVzY3JpYmVIb2xkZXJzUmVzcG9uc2UuSG9sZGVycxpGCgdIb2xkZXJzEikKB2hvbGRlcnMYASADKAsyGC5wbGludGguc2NoZW1hLnYxLkhvbGRlchIQCghoYXNfbW9yZRgCIAEoCCL5AgoGSG9sZGVyEi8KCHJlc291cmNlGAEgASgLMh0ucGxpbnRoLnNjaGVtYS52MS5SZXNvdXJjZUtleRILCgN1aWQYAiABKAkSKgoEdXNlcxgDIAMoCzIcLnBsaW50aC5zY2hlbWEudjEuSG9sZGVyLlVzZRIQCghpc19vd25lZRgEIAEoCBISCgpvd25lcl91aWRzGAUgAygJEhcKD291dGxpdmVzX293bmVycxgGIAEoCBIRCglpc19tYXJrZWQYByABKAgSEgoKZmluYWxpemVycxgIIAMoCRIOCgZ5aWVsZHMYCSABKAgSEQoJaXNfaGlkZGVuGAogASgIEisKB2hvbGRlcnMYCyADKAsyGi5wbGludGguc2NoZW1hLnYxLkRlcGxveWVkEhAKCGlzX293bmVkGAwgASgIGj0KA1VzZRIMCgRwYXRoGAEgASgJEigKBHJ1bGUYAiABKA4yGi5wbGludGguc2NoZW1hLnYxLk9uRGVsZXRlMokKChJTY2hlbWFNaXhpblNlcnZpY2USdwoTRXN0YWJsaXNoUmVmZXJlbmNlcxIsLnBsaW50aC5zY2hlbWEudjEuRXN0YWJsaXNoUmVmZXJlbmNlc1JlcXVlc3QaLS5wbGludGguc2NoZW1hLnYxLkVzdGFibGlzaFJlZmVyZW5jZXNSZXNwb25zZSIDkAICEncKE0F1dGhvcml6ZVJlZmVyZW5jZXMSLC5wbGludGguc2NoZW1hLnYxLkF1dGhvcml6ZVJlZmVyZW5jZXNSZXF1ZXN0Gi0ucGxpbnRoLnNjaGVtYS52MS5BdXRob3JpemVSZWZlcmVuY2VzUmVzcG9uc2UiA5ACAhJuChBDb25maXJtQmxvY2thZGVzEikucGxpbnRoLnNjaGVtYS52MS5Db25maXJtQmxvY2thZGVzUmVxdWVzdBoqLnBsaW50aC5zY2hlbWEudjEuQ29uZmlybUJsb2NrYWRlc1Jlc3BvbnNlIgOQAgISawoPQ2hlY2tSZWZlcmVuY2VzEigucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXF1ZXN0GikucGxpbnRoLnNjaGVtYS52MS5DaGVja1JlZmVyZW5jZXNSZXNwb25zZSIDkAICEmgKDlJlcG9ydFJlbGVhc2VzEicucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWxlYXNlc1JlcXVlc3QaKC5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlbGVhc2VzUmVzcG9uc2UiA5ACAhJuChBGb3J3YXJkRGVsZXRpb25zEikucGxpbnRoLnNjaGVtYS52MS5Gb3J3YXJkRGVsZXRpb25zUmVxdWVzdBoqLnBsaW50aC5zY2hlbWEudjEuRm9yd2FyZERlbGV0aW9uc1Jlc3BvbnNlIgOQAgIScQoRUmVwb3J0RXN0YWJsaXNoZWQSKi5wbGludGguc2NoZW1hLnYxLlJlcG9ydEVzdGFibGlzaGVkUmVxdWVzdBorLnBsaW50aC5zY2hlbWEudjEuUmVwb3J0RXN0YWJsaXNoZWRSZXNwb25zZSIDkAICEmgKDlJlcG9ydFJlZ2lzdHJ5EicucGxpbnRoLnNjaGVtYS52MS5SZXBvcnRSZWdpc3RyeVJlcXVlc3QaKC5wbGludGguc2NoZW1hLnYxLlJlcG9ydFJlZ2lzdHJ5UmVzcG9uc2UiA5ACAhJrCg9DaGVja01ldGFPd25lcnMSKC5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1JlcXVlc3QaKS5wbGludGguc2NoZW1hLnYxLkNoZWNrTWV0YU93bmVyc1Jlc3BvbnNlIgOQAgISawoPRGVzY3JpYmVIb2xkZXJzEigucGxpbnRoLnNjaGVtYS52MS5EZXNjcmliZUhvbGRlcnNSZXF1ZXN0GikucGxpbnRoLnNjaGVtYS52MS5EZXNjcmliZUhvbGRlcnNSZXNwb25zZSIDkAIBEpIBCh1XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9ucxI2LnBsaW50aC5zY2hlbWEudjEuV2F0Y2hJbXBvcnRlZFNlcnZpY2VEZWxldGlvbnNSZXF1ZXN0GjcucGxpbnRoLnNjaGVtYS52MS5XYXRjaEltcG9ydGVkU2VydmljZURlbGV0aW9uc1Jlc3BvbnNlMAFiBnByb3RvMw", [file_plinth_resource_v1_resource, file_plinth_schema_v1_annotations, file_plinth_schema_v1_shadow]);
 
 /**
  * Route names the calling and the called deployment.
@@ -571,6 +571,72 @@ export const ReportReleasesResponseSchema: GenMessage<ReportReleasesResponse> = 
   messageDesc(file_plinth_schema_v1_schema_mixin_service, 11);
 
 /**
+ * @generated from message plinth.schema.v1.ForwardDeletionsRequest
+ */
+export type ForwardDeletionsRequest = Message<"plinth.schema.v1.ForwardDeletionsRequest"> & {
+  /**
+   * Both ends are the same deployment.
+   *
+   * @generated from field: plinth.schema.v1.Route route = 1;
+   */
+  route?: Route | undefined;
+
+  /**
+   * @generated from field: repeated plinth.schema.v1.ForwardDeletionsRequest.Deletion deletions = 2;
+   */
+  deletions: ForwardDeletionsRequest_Deletion[];
+};
+
+/**
+ * Describes the message plinth.schema.v1.ForwardDeletionsRequest.
+ * Use `create(ForwardDeletionsRequestSchema)` to create a new message.
+ */
+export const ForwardDeletionsRequestSchema: GenMessage<ForwardDeletionsRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 12);
+
+/**
+ * @generated from message plinth.schema.v1.ForwardDeletionsRequest.Deletion
+ */
+export type ForwardDeletionsRequest_Deletion = Message<"plinth.schema.v1.ForwardDeletionsRequest.Deletion"> & {
+  /**
+   * The deployment that stores the target, and has announced the deletion.
+   *
+   * @generated from field: string deployment_uid = 1;
+   */
+  deploymentUid: string;
+
+  /**
+   * @generated from field: plinth.schema.v1.ResourceKey target = 2;
+   */
+  target?: ResourceKey | undefined;
+
+  /**
+   * @generated from field: string target_uid = 3;
+   */
+  targetUid: string;
+};
+
+/**
+ * Describes the message plinth.schema.v1.ForwardDeletionsRequest.Deletion.
+ * Use `create(ForwardDeletionsRequest_DeletionSchema)` to create a new message.
+ */
+export const ForwardDeletionsRequest_DeletionSchema: GenMessage<ForwardDeletionsRequest_Deletion> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 12, 0);
+
+/**
+ * @generated from message plinth.schema.v1.ForwardDeletionsResponse
+ */
+export type ForwardDeletionsResponse = Message<"plinth.schema.v1.ForwardDeletionsResponse"> & {
+};
+
+/**
+ * Describes the message plinth.schema.v1.ForwardDeletionsResponse.
+ * Use `create(ForwardDeletionsResponseSchema)` to create a new message.
+ */
+export const ForwardDeletionsResponseSchema: GenMessage<ForwardDeletionsResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 13);
+
+/**
  * @generated from message plinth.schema.v1.ReportEstablishedRequest
  */
 export type ReportEstablishedRequest = Message<"plinth.schema.v1.ReportEstablishedRequest"> & {
@@ -585,7 +651,7 @@ export type ReportEstablishedRequest = Message<"plinth.schema.v1.ReportEstablish
  * Use `create(ReportEstablishedRequestSchema)` to create a new message.
  */
 export const ReportEstablishedRequestSchema: GenMessage<ReportEstablishedRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 12);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14);
 
 /**
  * @generated from message plinth.schema.v1.ReportEstablishedResponse
@@ -598,7 +664,7 @@ export type ReportEstablishedResponse = Message<"plinth.schema.v1.ReportEstablis
  * Use `create(ReportEstablishedResponseSchema)` to create a new message.
  */
 export const ReportEstablishedResponseSchema: GenMessage<ReportEstablishedResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 13);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 15);
 
 /**
  * @generated from message plinth.schema.v1.ReportRegistryRequest
@@ -636,7 +702,7 @@ export type ReportRegistryRequest = Message<"plinth.schema.v1.ReportRegistryRequ
  * Use `create(ReportRegistryRequestSchema)` to create a new message.
  */
 export const ReportRegistryRequestSchema: GenMessage<ReportRegistryRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 14);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 16);
 
 /**
  * @generated from message plinth.schema.v1.ReportRegistryResponse
@@ -649,7 +715,7 @@ export type ReportRegistryResponse = Message<"plinth.schema.v1.ReportRegistryRes
  * Use `create(ReportRegistryResponseSchema)` to create a new message.
  */
 export const ReportRegistryResponseSchema: GenMessage<ReportRegistryResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 15);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 17);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersRequest
@@ -671,7 +737,7 @@ export type CheckMetaOwnersRequest = Message<"plinth.schema.v1.CheckMetaOwnersRe
  * Use `create(CheckMetaOwnersRequestSchema)` to create a new message.
  */
 export const CheckMetaOwnersRequestSchema: GenMessage<CheckMetaOwnersRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 16);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 18);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersRequest.Ownership
@@ -708,7 +774,7 @@ export type CheckMetaOwnersRequest_Ownership = Message<"plinth.schema.v1.CheckMe
  * Use `create(CheckMetaOwnersRequest_OwnershipSchema)` to create a new message.
  */
 export const CheckMetaOwnersRequest_OwnershipSchema: GenMessage<CheckMetaOwnersRequest_Ownership> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 16, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 18, 0);
 
 /**
  * @generated from message plinth.schema.v1.CheckMetaOwnersResponse
@@ -727,7 +793,7 @@ export type CheckMetaOwnersResponse = Message<"plinth.schema.v1.CheckMetaOwnersR
  * Use `create(CheckMetaOwnersResponseSchema)` to create a new message.
  */
 export const CheckMetaOwnersResponseSchema: GenMessage<CheckMetaOwnersResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 17);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 19);
 
 /**
  * @generated from enum plinth.schema.v1.CheckMetaOwnersResponse.Verdict
@@ -760,7 +826,7 @@ export type CheckMetaOwnersResponse_Verdict = (typeof CheckMetaOwnersResponse_Ve
  * Describes the enum plinth.schema.v1.CheckMetaOwnersResponse.Verdict.
  */
 export const CheckMetaOwnersResponse_VerdictSchema: GenEnum<CheckMetaOwnersResponse_Verdict> = /*@__PURE__*/
-  enumDesc(file_plinth_schema_v1_schema_mixin_service, 17, 0);
+  enumDesc(file_plinth_schema_v1_schema_mixin_service, 19, 0);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsRequest
@@ -791,7 +857,7 @@ export type WatchImportedServiceDeletionsRequest = Message<"plinth.schema.v1.Wat
  * Use `create(WatchImportedServiceDeletionsRequestSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsRequestSchema: GenMessage<WatchImportedServiceDeletionsRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 18);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20);
 
 /**
  * ReferencedTypes are the types of the called service that the code of the calling deployment references.
@@ -819,7 +885,7 @@ export type ReferencedTypes = Message<"plinth.schema.v1.ReferencedTypes"> & {
  * Use `create(ReferencedTypesSchema)` to create a new message.
  */
 export const ReferencedTypesSchema: GenMessage<ReferencedTypes> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 19);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 21);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse
@@ -848,7 +914,7 @@ export type WatchImportedServiceDeletionsResponse = Message<"plinth.schema.v1.Wa
  * Use `create(WatchImportedServiceDeletionsResponseSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponseSchema: GenMessage<WatchImportedServiceDeletionsResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 22);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse.Deletion
@@ -870,7 +936,7 @@ export type WatchImportedServiceDeletionsResponse_Deletion = Message<"plinth.sch
  * Use `create(WatchImportedServiceDeletionsResponse_DeletionSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponse_DeletionSchema: GenMessage<WatchImportedServiceDeletionsResponse_Deletion> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 22, 0);
 
 /**
  * @generated from message plinth.schema.v1.WatchImportedServiceDeletionsResponse.EndOfSnapshot
@@ -890,7 +956,7 @@ export type WatchImportedServiceDeletionsResponse_EndOfSnapshot = Message<"plint
  * Use `create(WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema)` to create a new message.
  */
 export const WatchImportedServiceDeletionsResponse_EndOfSnapshotSchema: GenMessage<WatchImportedServiceDeletionsResponse_EndOfSnapshot> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 20, 1);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 22, 1);
 
 /**
  * @generated from message plinth.schema.v1.DescribeHoldersRequest
@@ -926,7 +992,7 @@ export type DescribeHoldersRequest = Message<"plinth.schema.v1.DescribeHoldersRe
  * Use `create(DescribeHoldersRequestSchema)` to create a new message.
  */
 export const DescribeHoldersRequestSchema: GenMessage<DescribeHoldersRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 21);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 23);
 
 /**
  * @generated from message plinth.schema.v1.DescribeHoldersRequest.Target
@@ -948,7 +1014,7 @@ export type DescribeHoldersRequest_Target = Message<"plinth.schema.v1.DescribeHo
  * Use `create(DescribeHoldersRequest_TargetSchema)` to create a new message.
  */
 export const DescribeHoldersRequest_TargetSchema: GenMessage<DescribeHoldersRequest_Target> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 21, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 23, 0);
 
 /**
  * @generated from message plinth.schema.v1.DescribeHoldersResponse
@@ -967,7 +1033,7 @@ export type DescribeHoldersResponse = Message<"plinth.schema.v1.DescribeHoldersR
  * Use `create(DescribeHoldersResponseSchema)` to create a new message.
  */
 export const DescribeHoldersResponseSchema: GenMessage<DescribeHoldersResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 22);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 24);
 
 /**
  * @generated from message plinth.schema.v1.DescribeHoldersResponse.Holders
@@ -991,7 +1057,7 @@ export type DescribeHoldersResponse_Holders = Message<"plinth.schema.v1.Describe
  * Use `create(DescribeHoldersResponse_HoldersSchema)` to create a new message.
  */
 export const DescribeHoldersResponse_HoldersSchema: GenMessage<DescribeHoldersResponse_Holders> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 22, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 24, 0);
 
 /**
  * Holder is a resource that references another one, or names it as an owner.
@@ -1085,7 +1151,7 @@ export type Holder = Message<"plinth.schema.v1.Holder"> & {
  * Use `create(HolderSchema)` to create a new message.
  */
 export const HolderSchema: GenMessage<Holder> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 23);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 25);
 
 /**
  * @generated from message plinth.schema.v1.Holder.Use
@@ -1107,7 +1173,7 @@ export type Holder_Use = Message<"plinth.schema.v1.Holder.Use"> & {
  * Use `create(Holder_UseSchema)` to create a new message.
  */
 export const Holder_UseSchema: GenMessage<Holder_Use> = /*@__PURE__*/
-  messageDesc(file_plinth_schema_v1_schema_mixin_service, 23, 0);
+  messageDesc(file_plinth_schema_v1_schema_mixin_service, 25, 0);
 
 /**
  * SchemaMixinService is served by every deployment to the others, to maintain the integrity of references
@@ -1176,6 +1242,17 @@ export const SchemaMixinService: GenService<{
     methodKind: "unary";
     input: typeof ReportReleasesRequestSchema;
     output: typeof ReportReleasesResponseSchema;
+  },
+  /**
+   * ForwardDeletions passes on to another server of the same deployment which resources of other deployments are being
+   * deleted: the one that controls what references them may not have been told.
+   *
+   * @generated from rpc plinth.schema.v1.SchemaMixinService.ForwardDeletions
+   */
+  forwardDeletions: {
+    methodKind: "unary";
+    input: typeof ForwardDeletionsRequestSchema;
+    output: typeof ForwardDeletionsResponseSchema;
   },
   /**
    * ReportEstablished reports that the caller has established with this deployment all references that it
