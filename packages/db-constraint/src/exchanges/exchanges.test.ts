@@ -51,10 +51,19 @@ describe.for(versions)("deployments that speak version %i of the protocol", (ver
 	});
 });
 
+/** Not between the two deployments of the scenario. */
+const notRecorded = [
+	// Between the servers of one deployment. One that lacks it gets the deletion with the next query of its holders.
+	"ForwardDeletions",
+	// To a meta deployment that was restored: `restored-meta.test.ts`.
+	"ReportRegistry",
+];
+
 it("each version that is spoken is recorded, and the newest one with every method", () => {
 	const files = versions.map((version) => `version-${version}.json`);
 	expect(readdirSync(folder).sort()).toEqual(files.sort());
 	const { exchanges } = recorded(protocolVersions.newest);
 	const methods = new Set(exchanges.map(({ method }: { method: string }) => method));
-	expect([...methods].sort()).toEqual(SchemaMixinService.methods.map(({ name }) => name).sort());
+	const expected = SchemaMixinService.methods.map(({ name }) => name);
+	expect([...methods, ...notRecorded].sort()).toEqual(expected.sort());
 });

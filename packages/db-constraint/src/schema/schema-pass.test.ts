@@ -10,6 +10,9 @@ import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../../testdata/types.ts";
 import { statusKey } from "../controller/reported-status.ts";
 import { Lab, make } from "../lab/lab.fixture.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { ShadowIndex } from "../shadow/shadow-index.ts";
+import { putRecord, recordId } from "../shadow/shadow-records.ts";
 import { SchemaPass } from "./schema-pass.ts";
 import { ServiceDescriptor } from "./service-descriptor.ts";
 
@@ -94,6 +97,52 @@ describe("a schema of references that becomes active over existing resources", (
 		for (const name of names) {
 			expect((await alpha.shadow(id(name)))?.outgoing).toHaveLength(1);
 		}
+	});
+
+	it("derives again what another schema has written while a server was stalled in its pass", async () => {
+		let stall: (() => Promise<void>) | undefined;
+		const { lab, alpha, id } = await olderStorage({ a: {}, user: { needs: to("a") } }, (backend) =>
+			decorateBackend(backend, {
+				async commit(mutations, options) {
+					const result = await backend.commit(mutations, options);
+					const isUser = (name: string | undefined) => name === "user";
+					if (stall && mutations.some((each) => each.op === "assert" && isUser(each.id.name))) {
+						const during = stall;
+						stall = undefined;
+						await during();
+					}
+					return result;
+				},
+			}),
+		);
+		const running = alpha.current.constraints.context;
+		alpha.crash();
+		// The index of a server that follows nothing: its pass alone finds out what has happened.
+		const index = new ShadowIndex(running.backend, lab.runtime, running.logger);
+		const context = { ...running, index };
+		const schemaPass = new SchemaPass(context);
+		const descriptor = new ServiceDescriptor({ types: [], service: "other" });
+		const other = new SchemaPass({ ...context, descriptor });
+		await other.begin();
+		await schemaPass.begin();
+		stall = async () => {
+			await other.begin();
+			const shadow = await alpha.shadow(id("user"));
+			const stored = await context.backend.lookup(
+				recordId(shadowName(lab.keyOf(alpha, id("user")))),
+			);
+			if (shadow === undefined || stored === undefined) {
+				throw new Error("the user has no shadow");
+			}
+			const value = { ...shadow, outgoing: [] };
+			await context.backend.commit([
+				putRecord(lab.runtime, stored.id?.name ?? "", stored, { case: "shadow", value }),
+			]);
+			await schemaPass.begin();
+		};
+		await lab.run(schemaPass.complete(new AbortController().signal));
+		expect(stall).toBeUndefined();
+		expect((await alpha.shadow(id("user")))?.outgoing).toHaveLength(1);
 	});
 
 	it("becomes active although a resource can't be decoded, which keeps its previous references", async () => {

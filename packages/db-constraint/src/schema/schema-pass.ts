@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
 import {
 	type DescriptorRecord,
 	DescriptorRecordSchema,
@@ -16,7 +17,14 @@ import {
 	localKeyString,
 	nameOfKey,
 } from "../shadow/resource-key.ts";
-import { putRecord, ResourceShadow, readRecord, shadowOf } from "../shadow/shadow-records.ts";
+import {
+	putRecord,
+	ResourceShadow,
+	readRecord,
+	recordOf,
+	type StoredRecord,
+	shadowOf,
+} from "../shadow/shadow-records.ts";
 import { deriveReferences } from "./derive-references.ts";
 import { descriptorRecord } from "./descriptor-record.ts";
 import { assertNoneDropped, warnOfDropped } from "./dropped-types.ts";
@@ -77,14 +85,27 @@ export class SchemaPass {
 	 * @throws Refused Unavailable if a deployment can't be reached. Retry.
 	 */
 	async complete(signal: AbortSignal): Promise<void> {
+		while (!(await this.#passOnce(signal))) {
+			signal.throwIfAborted();
+		}
+	}
+
+	/**
+	 * One pass from the stored progress. Each step replaces exactly the record that this pass has read or written last:
+	 * otherwise another schema may have been active meanwhile, whose servers have written resources that were derived
+	 * before.
+	 *
+	 * @returns whether the record is complete; if not, another server has changed it, and it is to be read again.
+	 */
+	async #passOnce(signal: AbortSignal): Promise<boolean> {
 		const { logger, limits, runtime } = this.#context;
-		const record = await this.#read();
-		if (record === undefined || this.#ours(record).complete) {
-			return;
+		let stored = await this.#read();
+		if (stored === undefined || this.#ours(stored.value).complete) {
+			return true;
 		}
 		for (const family of await this.#families()) {
 			const key = familyKey(family);
-			let after = record.progress[key] ?? "";
+			let after: string = stored.value.progress[key] ?? "";
 			const names = (await this.#namesOf(family)).filter(({ text }) => text > after);
 			for (let at = 0; at < names.length; at += limits.pageSize) {
 				signal.throwIfAborted();
@@ -94,16 +115,21 @@ export class SchemaPass {
 					await this.#derive(nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;
-				await this.#update(
-					(now) => now && { ...this.#ours(now), progress: { ...now.progress, [key]: after } },
-				);
+				const progress = { ...stored.value.progress, [key]: after };
+				const next = await this.#replace(stored, { ...stored.value, progress });
+				if (next === undefined) {
+					return false;
+				}
+				stored = next;
 				logger.info(
 					{ family: key, done: at + page.length, of: names.length },
 					"derived the references of existing resources",
 				);
 			}
 		}
-		await this.#update((now) => now && { ...this.#ours(now), complete: true, progress: {} });
+		return (
+			(await this.#replace(stored, { ...stored.value, complete: true, progress: {} })) !== undefined
+		);
 	}
 
 	/** @throws Refused ResourceExhausted if the references of a resource do not fit into its shadow. */
@@ -166,11 +192,29 @@ export class SchemaPass {
 			.sort((a, b) => (a.text < b.text ? -1 : 1));
 	}
 
-	async #read(): Promise<DescriptorRecord | undefined> {
+	async #read(): Promise<StoredDescriptor | undefined> {
 		const stored = await readRecord(this.#context.backend, descriptorRecord, {
 			consistency: "strong",
 		});
-		return stored?.record.case === "descriptor" ? stored.record.value : undefined;
+		return stored && descriptorOf(stored);
+	}
+
+	/** Replaces exactly the stored record. Returns `undefined` if it has changed. */
+	async #replace(
+		{ resource }: StoredDescriptor,
+		value: DescriptorRecord,
+	): Promise<StoredDescriptor | undefined> {
+		const { backend, runtime } = this.#context;
+		try {
+			const put = putRecord(runtime, descriptorRecord, resource, { case: "descriptor", value });
+			const { resources } = await backend.commit([put]);
+			return resources[0] && descriptorOf(recordOf(resources[0]));
+		} catch (failure) {
+			if (isConflict(failure)) {
+				return undefined;
+			}
+			throw failure;
+		}
 	}
 
 	/** @param asserts - what must hold in the commit, besides that the record is as before. */
@@ -201,4 +245,14 @@ export class SchemaPass {
 			}
 		}
 	}
+}
+
+/** The record of the active schema, as it is stored. */
+interface StoredDescriptor {
+	readonly resource: Resource;
+	readonly value: DescriptorRecord;
+}
+
+function descriptorOf({ resource, record }: StoredRecord): StoredDescriptor | undefined {
+	return record.case === "descriptor" ? { resource, value: record.value } : undefined;
 }
