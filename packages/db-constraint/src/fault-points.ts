@@ -7,7 +7,6 @@ export type FaultName =
 	| "act on a deletion by name instead of uid"
 	| "announce CHECKING"
 	| "begin a schema without making it the active one"
-	| "begin a schema without asserting the followers"
 	| "complete the schema in one attempt"
 	| "control shadows only until the version is switched"
 	| "count references of resources that are irrevocably deleted"
@@ -38,7 +37,6 @@ export type FaultName =
 	| "stay registered at an address where no server runs"
 	| "still enforce BLOCK in a marked namespace"
 	| "take the record of a server as it was a while ago"
-	| "take the types of an earlier schema of a follower"
 	| "treat not known as not valid";
 
 /**

@@ -73,9 +73,7 @@ export class SchemaPass {
 					? warnOfDropped
 					: assertNoneDropped;
 			await check(this.#context, record?.servedTypes ?? [], followers.followers);
-			return isPlanted("begin a schema without asserting the followers")
-				? []
-				: [followersAsBefore(followers)];
+			return [followersAsBefore(followers)];
 		});
 	}
 

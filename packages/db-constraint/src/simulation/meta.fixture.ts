@@ -94,8 +94,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		this.#names.set(uid, name);
 		this.#addresses.set(name, address);
 		const { announced } = this.#sim.observer.records;
-		if (announced.get(name) !== version) {
-			announced.set(name, version);
+		if (announced.get(uid) !== version) {
+			announced.set(uid, version);
 			this.#sim.trace.add(this.name, () => `${name} has the version ${version}`);
 		}
 	}

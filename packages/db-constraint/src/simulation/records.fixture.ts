@@ -31,7 +31,7 @@ export class Records {
 	readonly #referrers = new Map<string, Set<string>>();
 	/** Namespaces that are being deleted, as `deployment/namespace`. */
 	readonly markedNamespaces = new Set<string>();
-	/** The versions that deployments have announced, by their names. */
+	/** The versions that deployments have announced, by their uids: a successor may have another one. */
 	readonly announced = new Map<string, string>();
 	/** The schema that every commit asserts, by deployment. */
 	readonly activeSchemas = new Map<SimulatedDeployment, ActiveSchema>();

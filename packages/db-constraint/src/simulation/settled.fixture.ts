@@ -250,6 +250,6 @@ function isReported({ status }: Resource, condition: string): boolean {
 /** Whether the deployment of an owner has announced a later version than the reference names. */
 function isOutdated(records: Records, { uid, type }: OwnerReference): boolean {
 	const { deployment } = records.byUid.get(uid) ?? {};
-	const announced = records.announced.get(deployment?.info.name ?? "") ?? "";
+	const announced = records.announced.get(deployment?.info.uid ?? "") ?? "";
 	return compareApiVersions(announced, type?.groupVersion ?? "") > 0;
 }
