@@ -5,7 +5,9 @@ import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { shadowName } from "../shadow/shadow.ts";
+import { readShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
+import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
 async function twoServices() {
@@ -70,6 +72,26 @@ describe("owners in other deployments", () => {
 		await lab.pass(300_000);
 		expect(await read(beta, w)).toBeUndefined();
 		expect(await read(alpha, a)).toBeUndefined();
+	});
+
+	it("queries owners again after a restore, since they may have been deleted since the backup", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		const shadow = await readShadow(beta.backend, shadowName(lab.keyOf(beta, w)));
+		expect(shadow?.shadow.metaOwners).toMatchObject([{ valid: true }]);
+		const stored = await read(beta, w);
+		const backup = [stored, shadow?.resource].filter((each) => each !== undefined);
+		await lab.run(alpha.delete(a));
+		await lab.pass(60_000);
+		const after = await lab.succeed(beta, backup);
+		expect(await read(after, w)).toBeDefined();
+		const { context } = after.current.constraints;
+		await lab.run(reestablishOwnReferences(context, new AbortController().signal));
+		Object.assign(after.info, { established: true });
+		lab.changed();
+		await lab.pass(120_000);
+		expect(await read(after, w)).toBeUndefined();
 	});
 
 	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {

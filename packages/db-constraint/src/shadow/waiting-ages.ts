@@ -5,6 +5,7 @@ import {
 	type Source,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import type { ShadowIndex } from "./shadow-index.ts";
 import type { StoredShadow } from "./shadow-records.ts";
 
@@ -54,7 +55,10 @@ export class WaitingAges {
 function waitingStates(stored: StoredShadow): readonly string[] {
 	const { shadow } = stored;
 	const states: string[] = [];
-	if (shadow.lifecycle === Lifecycle.CHECKING) {
+	if (
+		shadow.lifecycle === Lifecycle.CHECKING ||
+		(isPlanted("revert DELETING") && shadow.lifecycle === Lifecycle.DELETING)
+	) {
 		states.push(checkingState(stored));
 	}
 	for (const source of shadow.sources) {
