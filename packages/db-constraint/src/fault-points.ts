@@ -17,7 +17,6 @@ export type FaultName =
 	| "drop on expiry without a query"
 	| "drop the own source outside CHECKING"
 	| "drop versions that other deployments reference"
-	| "establish without asserting the target"
 	| "establish without recording the types"
 	| "establish by versions that are not served"
 	| "forget when a shadow is due again"

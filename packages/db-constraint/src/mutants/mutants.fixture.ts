@@ -30,10 +30,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
 		seed: 164,
 	},
-	"establish without asserting the target": {
-		rule: "An establishment asserts that the target exists.",
-		seed: 153,
-	},
 	"establish by versions that are not served": {
 		rule: "A new reference of a user names a version that the target's deployment serves.",
 		seed: 2,
@@ -105,11 +101,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"retry a waiting deletion with each change of its name": {
 		rule: "A deletion that waits is not tried before it is due.",
-		seed: 1070,
+		seed: 790,
 	},
 	"never free a slot of the limiter": {
 		rule: "A pass gives back its slots when it ends.",
-		seed: 134,
+		seed: 589,
 	},
 	"put names of shadows without waking their reader": {
 		rule: "A shadow that is queued gets a pass.",
@@ -153,7 +149,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"stay registered at an address where no server runs": {
 		rule: "A server of the deployment runs at the registered address.",
-		seed: 1,
+		seed: 3,
 	},
 };
 

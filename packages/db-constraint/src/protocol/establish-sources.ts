@@ -158,9 +158,7 @@ async function tryToEstablish(
 			establishment,
 			since: before?.since ?? establishment,
 		});
-		if (!isPlanted("establish without asserting the target")) {
-			mutations.push(exists);
-		}
+		mutations.push(exists);
 		mutations.push(putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }));
 		for (const [unit, mutation] of await tenancyAsserts(context, key, uid, heldUid)) {
 			tenancies.set(unit, mutation);
