@@ -59,13 +59,13 @@ describeWith("etcd")("a server that is stopped while it runs the singletons", ()
 		const own = record.effects.filter(({ process }) => process === oldProcess);
 		expect(own).not.toEqual([]);
 		expect(own.filter(({ revision }) => revision > ended)).toEqual([]);
-		// Its late transactions came to etcd, and did nothing there but say so. What is not fenced did.
+		// What it sent late changed nothing, except for what is not fenced. A late transaction may be missing: if the
+		// server reads before it sends one, etcd already refuses the fence at that read.
 		const { instance } =
 			record.transactions.find(({ revision }) => revision === own[0]?.revision) ?? {};
 		const afterwards = record.transactions.filter((each) => {
 			return each.instance === instance && each.revision > ended;
 		});
-		expect(afterwards.some(({ changed }) => changed.length === 0)).toBe(true);
 		const ofEachServer = `${Presence.family} task-1-${oldProcess}`;
 		// It joins again, and then says that it has its shards.
 		const changed = afterwards
