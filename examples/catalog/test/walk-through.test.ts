@@ -30,7 +30,10 @@ async function choosePorts(): Promise<{ readonly plinth: number; readonly stem: 
  * The page's blocks with what one machine has only once, the ports and the folder, replaced by this
  * test's own. Everything else is as it stands.
  */
-async function blocksOnThisMachine(): Promise<readonly Block[]> {
+async function pageOnThisMachine(): Promise<{
+	readonly address: string;
+	readonly blocks: readonly Block[];
+}> {
 	const { scripts } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
 	expect(scripts.start).toBe(startScript);
 	const { plinth, stem } = await choosePorts();
@@ -42,10 +45,11 @@ async function blocksOnThisMachine(): Promise<readonly Block[]> {
 		// The page makes its ports of 900 and a digit.
 		[/\b900(?=[123$])/g, String(stem)],
 	];
-	return blocksOf(await readFile(page, "utf8")).map((block) => ({
+	const blocks = blocksOf(await readFile(page, "utf8")).map((block) => ({
 		...block,
 		text: replacements.reduce((text, [from, to]) => text.replaceAll(from, to), block.text),
 	}));
+	return { address, blocks };
 }
 
 describe("the walk-through of README.md", () => {
@@ -67,7 +71,8 @@ describe("the walk-through of README.md", () => {
 		let pasted = "";
 		let printed = "";
 		let watched = "";
-		for (const { kind, terminal, text } of await blocksOnThisMachine()) {
+		const { address, blocks } = await pageOnThisMachine();
+		for (const { kind, terminal, text } of blocks) {
 			if (terminal === "plinth") {
 				await terminals.get("plinth")?.interrupt();
 				const plinth = open("plinth");
@@ -75,6 +80,7 @@ describe("the walk-through of README.md", () => {
 				await plinth.prints("Try next");
 			} else if (terminal === "watch" && kind === "commands") {
 				open("watch").paste(text);
+				await expect.poll(() => openStreams(address), { timeout: 60_000 }).toContain("WatchList");
 			} else if (terminal === "watch") {
 				// What a pipe prints is seen when it ends: all of it is compared then.
 				watched += text;
@@ -94,6 +100,13 @@ describe("the walk-through of README.md", () => {
 		expect(isAsShown(events, watched), `watched:\n${events}\nshown:\n${watched}`).toBe(true);
 	});
 });
+
+/** What the server says of the streams that are open: a watch sees only what happens after it was opened. */
+async function openStreams(address: string): Promise<string> {
+	const response = await fetch(`http://${address}/metrics`);
+	const lines = (await response.text()).split("\n");
+	return lines.filter((line) => /^plinth_streams_open.* [1-9]/.test(line)).join("\n");
+}
 
 /**
  * What the last of the pasted lines prints. On a loaded machine it may be too early for what the page
