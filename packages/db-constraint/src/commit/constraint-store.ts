@@ -46,24 +46,23 @@ export function createConstraintStore(
 	});
 }
 
-async function commit(
+function commit(
 	context: ConstraintContext,
 	holderQuery: HolderQuery,
 	mutations: readonly Mutation[],
 	options: CommitOptions = {},
 ): Promise<CommitResult> {
-	const once = options.rebase === undefined ? options : { ...options, rebase: undefined };
 	if (mutations.every(isUnconstrained)) {
-		return context.backend.commit(mutations, once);
+		return context.backend.commit(mutations, withoutRebase(options));
 	}
 	const plain = isPlain(context, mutations, options.rebase !== undefined);
-	if (plain === true || (plain !== false && (await plain))) {
-		const committed = await commitPlain(context, mutations, options);
-		if (committed !== undefined) {
-			return committed;
-		}
-	}
-	return commitConstrained(context, holderQuery, mutations, once);
+	return plain === false
+		? commitConstrained(context, holderQuery, mutations, withoutRebase(options))
+		: commitPlain(context, holderQuery, plain, mutations, options);
+}
+
+function withoutRebase(options: CommitOptions): CommitOptions {
+	return options.rebase === undefined ? options : { ...options, rebase: undefined };
 }
 
 /** Attempts the commit until it succeeds, or fails for a reason that the caller has to know. */
@@ -175,38 +174,46 @@ function isUnrelated(resource: Resource): boolean {
 	);
 }
 
-/** Returns `undefined` if another schema has become active, or may have. */
+/**
+ * Commits what does not concern references. Every write of a type without references comes here, so the usual case is
+ * one promise and no lookup.
+ */
 async function commitPlain(
 	context: ConstraintContext,
+	holderQuery: HolderQuery,
+	isPlain: true | Promise<boolean>,
 	mutations: readonly Mutation[],
 	options: CommitOptions,
-): Promise<CommitResult | undefined> {
+): Promise<CommitResult> {
 	const { rebase } = options;
-	const asserted = assertDescriptor(context);
-	const descriptor = asserted instanceof Promise ? await asserted : asserted;
-	let decided = mutations;
-	const rebasePlain = (given: Rebase): Rebase => {
-		return (stored) => {
-			const rebased = given(stored);
-			if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
-				return undefined;
-			}
-			decided = rebased;
-			return [...rebased, descriptor];
+	if (isPlain === true || (await isPlain)) {
+		const asserted = assertDescriptor(context);
+		const descriptor = asserted instanceof Promise ? await asserted : asserted;
+		let decided = mutations.length;
+		const rebasePlain = (given: Rebase): Rebase => {
+			return (stored) => {
+				const rebased = given(stored);
+				if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
+					return undefined;
+				}
+				decided = rebased.length;
+				return [...rebased, descriptor];
+			};
 		};
-	};
-	try {
-		const { version, resources } = await context.backend.commit(
-			[...mutations, descriptor],
-			rebase === undefined ? options : { ...options, rebase: rebasePlain(rebase) },
-		);
-		return { version, resources: resources.slice(0, decided.length) };
-	} catch (failure) {
-		if (isConflict(failure) && failure.mutations.includes(decided.length)) {
-			return undefined;
+		try {
+			const { version, resources } = await context.backend.commit(
+				[...mutations, descriptor],
+				rebase === undefined ? options : { ...options, rebase: rebasePlain(rebase) },
+			);
+			return { version, resources: resources.slice(0, decided) };
+		} catch (failure) {
+			if (!(isConflict(failure) && failure.mutations.includes(decided))) {
+				throw failure;
+			}
+			// Another schema has become active, or may have.
 		}
-		throw failure;
 	}
+	return commitConstrained(context, holderQuery, mutations, withoutRebase(options));
 }
 
 /** Whether mutations put nothing but the resource that replaces the stored one, and don't concern references. */
