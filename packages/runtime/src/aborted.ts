@@ -1,10 +1,18 @@
-/** Resolves when the signal has aborted. */
-export function aborted(signal: AbortSignal): Promise<void> {
+/** Resolves when one of the signals has aborted. */
+export function aborted(...signals: readonly AbortSignal[]): Promise<void> {
 	return new Promise((resolve) => {
-		if (signal.aborted) {
+		const onAbort = () => {
+			for (const signal of signals) {
+				signal.removeEventListener("abort", onAbort);
+			}
 			resolve();
-		} else {
-			signal.addEventListener("abort", () => resolve(), { once: true });
+		};
+		if (signals.some((signal) => signal.aborted)) {
+			resolve();
+			return;
+		}
+		for (const signal of signals) {
+			signal.addEventListener("abort", onAbort);
 		}
 	});
 }

@@ -13,6 +13,7 @@ export {
 	type LeaseManager,
 } from "./lease.ts";
 export { LinkedList, type ListEntry } from "./linked-list.ts";
+export { type LinkedSignal, linkedSignal } from "./linked-signal.ts";
 export { LocalLeases } from "./local-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";

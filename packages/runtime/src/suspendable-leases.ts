@@ -1,4 +1,5 @@
 import type { LeaseHold, LeaseManager } from "./lease.ts";
+import { linkedSignal } from "./linked-signal.ts";
 
 /**
  * Leases that a server gives up, and does not acquire, while it is suspended: when it runs and reaches
@@ -45,7 +46,8 @@ export class SuspendableLeases implements LeaseManager {
 			const active = this.#active.signal;
 			let hold: LeaseHold;
 			try {
-				hold = await this.#leases.acquire(name, AbortSignal.any([signal, active]));
+				using ends = linkedSignal(signal, active);
+				hold = await this.#leases.acquire(name, ends.signal);
 			} catch (failure) {
 				if (active.aborted && !signal.aborted) {
 					continue;

@@ -35,7 +35,10 @@ export interface WatchOptions extends ReadOptions {
 	readonly heldBy?: SnapshotOwner | undefined;
 	/** Skips the snapshot and sends the changes after this version. */
 	readonly afterVersion?: string | undefined;
-	/** Interval of bookmarks, sent when there is nothing else to send. No bookmarks if absent. */
+	/**
+	 * Interval of bookmarks, sent when there is nothing else to send; one at the same version as the last is sent only
+	 * after six intervals. No bookmarks if absent.
+	 */
 	readonly bookmarkIntervalMs?: number | undefined;
 	/** Ends the watch: the iterator throws the signal's reason. */
 	readonly signal: AbortSignal;

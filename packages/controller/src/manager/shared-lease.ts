@@ -52,7 +52,7 @@ export class SharedLease {
 					resolve(hold);
 				}
 				this.#waiting.clear();
-				await aborted(AbortSignal.any([signal, hold.signal]));
+				await aborted(signal, hold.signal);
 				this.#hold = undefined;
 			}
 			if (!signal.aborted) {

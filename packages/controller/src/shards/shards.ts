@@ -102,7 +102,7 @@ export class Shards {
 			await this.#until(() => this.#hasView, signal);
 			const hold = await this.#acquire(`${this.#serverPrefix}${this.#id}`, signal);
 			if (hold !== undefined) {
-				await this.#until(() => !this.#hasView, AbortSignal.any([hold.signal, signal]));
+				await this.#until(() => !this.#hasView, hold.signal, signal);
 				await this.#release(hold, signal);
 			}
 		}
@@ -153,10 +153,9 @@ export class Shards {
 			}
 			const unwanted = new AbortController();
 			const settled = new AbortController();
-			void this.#until(
-				() => !this.#wanted.has(shard),
-				AbortSignal.any([signal, settled.signal]),
-			).then(() => unwanted.abort(new Error(`shard ${shard} belongs to another server`)));
+			void this.#until(() => !this.#wanted.has(shard), signal, settled.signal).then(() =>
+				unwanted.abort(new Error(`shard ${shard} belongs to another server`)),
+			);
 			const hold = await this.#acquire(`${this.#options.name}-shard-${shard}`, unwanted.signal);
 			if (hold !== undefined) {
 				await this.#work(shard, hold, unwanted.signal);
@@ -175,7 +174,7 @@ export class Shards {
 		for (const follower of this.#followers) {
 			follower.gained(shard, hold);
 		}
-		await aborted(AbortSignal.any([hold.signal, unwanted]));
+		await aborted(hold.signal, unwanted);
 		// A run that starts from now on does not work on it.
 		this.#holds.delete(shard);
 		if (!hold.signal.aborted) {
@@ -187,18 +186,22 @@ export class Shards {
 		}
 	}
 
-	/** Resolves when the condition holds, or the signal has aborted. */
-	#until(condition: () => boolean, signal: AbortSignal): Promise<void> {
+	/** Resolves when the condition holds, or one of the signals has aborted. */
+	#until(condition: () => boolean, ...signals: readonly AbortSignal[]): Promise<void> {
 		return new Promise((resolve) => {
 			const wake = () => {
-				if (signal.aborted || condition()) {
+				if (signals.some((signal) => signal.aborted) || condition()) {
 					this.#waiters.delete(wake);
-					signal.removeEventListener("abort", wake);
+					for (const signal of signals) {
+						signal.removeEventListener("abort", wake);
+					}
 					resolve();
 				}
 			};
 			this.#waiters.add(wake);
-			signal.addEventListener("abort", wake, { once: true });
+			for (const signal of signals) {
+				signal.addEventListener("abort", wake);
+			}
 			wake();
 		});
 	}

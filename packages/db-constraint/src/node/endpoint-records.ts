@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EndpointSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import {
+	aborted,
 	type LeaseHold,
 	type LeaseManager,
 	type Logger,
@@ -82,7 +83,7 @@ export class EndpointRecords {
 			const hold = await leases.acquire(name, signal).catch(() => undefined);
 			if (hold !== undefined) {
 				await this.#write(name, hold, signal);
-				await anyAborted(hold.signal, signal);
+				await aborted(hold.signal, signal);
 				await this.#limited(this.#remove(name, hold));
 				await hold.release().catch(() => {});
 			}
@@ -160,20 +161,5 @@ export class EndpointRecords {
 		const limit = sleep(this.#options.runtime.clock, removalLimitMs, done.signal).catch(() => {});
 		await Promise.race([step, limit]);
 		done.abort();
-	}
-}
-
-/** Resolves once one of the signals has aborted. `AbortSignal.any` would keep what waits alive until then. */
-async function anyAborted(...signals: readonly AbortSignal[]): Promise<void> {
-	const aborted = Promise.withResolvers<void>();
-	const onAbort = () => aborted.resolve();
-	for (const signal of signals) {
-		signal.addEventListener("abort", onAbort, { once: true });
-	}
-	if (!signals.some((signal) => signal.aborted)) {
-		await aborted.promise;
-	}
-	for (const signal of signals) {
-		signal.removeEventListener("abort", onAbort);
 	}
 }

@@ -1,4 +1,10 @@
-import { type Fence, type LeaseHold, type LeaseManager, LocalLeases } from "@plinth/runtime";
+import {
+	type Fence,
+	type LeaseHold,
+	type LeaseManager,
+	LocalLeases,
+	linkedSignal,
+} from "@plinth/runtime";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
@@ -28,8 +34,8 @@ export class SimulatedLeases {
 		lifetime.onEnd(() => crashed.abort());
 		return {
 			acquire: async (name, signal) => {
-				const ends = AbortSignal.any([signal, crashed.signal]);
-				const granted = this.#leases.acquire(name, ends);
+				const ends = linkedSignal(signal, crashed.signal);
+				const granted = this.#leases.acquire(name, ends.signal).finally(ends[Symbol.dispose]);
 				return lifetime.within(granted.then((hold) => this.#expiring(hold, lifetime)));
 			},
 			held: (prefix, signal) =>
@@ -52,6 +58,8 @@ export class SimulatedLeases {
 	#expiring(hold: LeaseHold, lifetime: Lifetime): LeaseHold {
 		const ended = new AbortController();
 		const end = () => ended.abort(hold.signal.reason);
+		// Node keeps composite signals in memory, and all that listens to them, until they abort.
+		this.#sim.atEnd(end);
 		hold.signal.addEventListener("abort", () => {
 			if (lifetime.isStalled) {
 				void lifetime.awake().then(end);

@@ -12,7 +12,7 @@ import { queryTenancy, requireType, resolveType } from "../requests/request-chec
 import type { ServiceContext } from "../service-context.ts";
 import { bookmark, type EventEncoding, endOfSnapshot } from "./event-encoding.ts";
 
-/** The interval of bookmarks on a stream that sends nothing else. */
+/** The interval of bookmarks on a stream that sends nothing else, while the storage changes. */
 const bookmarkIntervalMs = 5_000;
 
 /** The stream of one WatchList call: the current resources, then each change that the caller may see. */

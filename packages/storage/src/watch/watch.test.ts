@@ -328,6 +328,31 @@ describe("bookmarks", () => {
 		expect((await watching.next()).value).toMatchObject({ kind: "upsert", version: "3" });
 	});
 
+	it("are sent again at the same version only after six intervals, and at once at a new one", async () => {
+		const watching = watch({ ...query, namePrefix: "x" }, 1000);
+		await watching.next();
+		const versions: unknown[] = [];
+		const read = async () => {
+			for (;;) {
+				versions.push((await watching.next()).value?.version);
+			}
+		};
+		void read().catch(() => {});
+		await clock.advanceAsync(6999);
+		expect(versions).toEqual(["0"]);
+		await clock.advanceAsync(1);
+		expect(versions).toEqual(["0", "0"]);
+		apply("a");
+		await clock.advanceAsync(1000);
+		expect(versions).toEqual(["0", "0", "1"]);
+		await clock.advanceAsync(5999);
+		expect(versions).toEqual(["0", "0", "1"]);
+		await clock.advanceAsync(1);
+		expect(versions).toEqual(["0", "0", "1", "1"]);
+		await watching.return();
+		expect(clock.nextTimerMs()).toBeUndefined();
+	});
+
 	it("are sent at once if they are overdue and there is nothing else to send", async () => {
 		const watching = watch(query, 1000);
 		await watching.next();

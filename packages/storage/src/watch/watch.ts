@@ -48,6 +48,9 @@ type Phase =
 	| { readonly kind: "lost"; readonly reason: unknown }
 	| { readonly kind: "ended" };
 
+/** A bookmark that says nothing new is sent after so many intervals. */
+const keepAliveIntervals = 6;
+
 const finished: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /** The consumer that waits for the next event. */
@@ -86,6 +89,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	#bookmark: Timer | undefined;
 	/** When the next bookmark is due, on the monotonic clock; `Infinity` without bookmarks. */
 	#bookmarkDueMs = Number.POSITIVE_INFINITY;
+	/** The revision of the last bookmark. */
+	#bookmarked: number | undefined;
+	/** When one is sent even at that revision, on the monotonic clock. */
+	#keepAliveDueMs = 0;
 
 	constructor({ source, ...context }: WatchContext) {
 		this.#context = context;
@@ -298,12 +305,24 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		const isDue =
 			this.#bookmarkDueMs !== Number.POSITIVE_INFINITY &&
 			this.#bookmarkDueMs <= this.#context.runtime.clock.monotonic();
-		return isDue ? this.#makeBookmark() : undefined;
+		return isDue ? this.#takeBookmark() : undefined;
 	}
 
-	#makeBookmark(): WatchEvent {
+	/**
+	 * The bookmark to send at an interval. There is none if the last one was at the same revision, so that idle watches
+	 * cost little: only every few intervals one is sent all the same, as proxies close connections that are silent.
+	 */
+	#takeBookmark(): WatchEvent | undefined {
+		const { options, runtime } = this.#context;
 		this.#planBookmark();
-		return { kind: "bookmark", version: String(this.#source.revision()) };
+		const revision = this.#source.revision();
+		const nowMs = runtime.clock.monotonic();
+		if (revision === this.#bookmarked && nowMs < this.#keepAliveDueMs) {
+			return undefined;
+		}
+		this.#bookmarked = revision;
+		this.#keepAliveDueMs = nowMs + (options.bookmarkIntervalMs ?? 0) * keepAliveIntervals;
+		return { kind: "bookmark", version: String(revision) };
 	}
 
 	/** Called when there is no event after the position. */
@@ -311,12 +330,33 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		this.#waiter = waiter;
 		this.#isParked = true;
 		this.#position = noSource.log.tail;
+		this.#armBookmark();
+	}
+
+	/** At the next interval, whatever is sent before. */
+	#armBookmark(): void {
 		if (this.#bookmarkDueMs !== Number.POSITIVE_INFINITY && this.#bookmark === undefined) {
 			const { clock } = this.#context.runtime;
 			this.#bookmark = clock.setTimer(this.#bookmarkDueMs - clock.monotonic(), () => {
 				this.#bookmark = undefined;
-				this.#deliver(true);
+				this.#onInterval();
 			});
+		}
+	}
+
+	#onInterval(): void {
+		// If it is not parked, an event is on its way.
+		if (!this.#isParked) {
+			this.#deliver();
+			return;
+		}
+		const bookmark = this.#takeBookmark();
+		if (bookmark === undefined) {
+			this.#armBookmark();
+		} else {
+			this.#isParked = false;
+			this.#position = this.#source.log.tail;
+			this.#stopWaiting()?.resolve({ done: false, value: bookmark });
 		}
 	}
 
@@ -357,9 +397,9 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	/** For the deliveries. */
 	deliver(): void {
 		this.#isWoken = false;
-		// It may have been woken by an event that it has sent since, together with a bookmark that was due.
+		// It may have been woken by an event that it has sent since, when a bookmark was due.
 		if (!this.#isParked) {
-			this.#deliver(false);
+			this.#deliver();
 		}
 	}
 
@@ -373,18 +413,14 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		}
 	};
 
-	/** Sends the waiting consumer the next event, or else a bookmark that is due. */
-	#deliver(isBookmarkDue: boolean): void {
+	/** Sends the waiting consumer the event that has woken the watch. */
+	#deliver(): void {
 		if (this.#waiter === undefined) {
 			return;
 		}
-		if (this.#isParked) {
-			this.#isParked = false;
-			this.#position = this.#source.log.tail;
-		}
 		let event: WatchEvent | undefined;
 		try {
-			event = this.#poll() ?? (isBookmarkDue ? this.#makeBookmark() : undefined);
+			event = this.#poll();
 		} catch (error) {
 			this.#end()?.reject(error);
 			return;
