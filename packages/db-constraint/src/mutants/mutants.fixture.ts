@@ -79,6 +79,16 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "What acts on a deletion names the incarnation.",
 		seed: 65,
 	},
+	"apply a deletion after its deployment was dropped": {
+		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",
+		seed: 0,
+		options: ["--losses", "1"],
+	},
+	"remove an owner after the deployment that decided was dropped": {
+		rule: "Nothing that a deployment has decided counts once it was dropped or taken over.",
+		seed: 0,
+		options: ["--losses", "1"],
+	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
 		seed: 5,
