@@ -116,6 +116,16 @@ describe("a deployment that still runs although another one has taken over", () 
 		expect(await beta.read(beta.id(Widget, "late"))).toBeUndefined();
 	});
 
+	it("is not queried by a server that lags, once its successor was relied on", async () => {
+		const { lab, alpha, beta, a } = await referenced();
+		const { dropped } = alpha.current.constraints.context;
+		await lab.run(dropped.succeed(beta.info.uid, "01SUCCESSOR"));
+		await lab.pass(1_000);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow(
+			"was taken over by 01SUCCESSOR, which this server does not know yet",
+		);
+	});
+
 	it("does not make an UNSET reference to it look like one to a deleted deployment", async () => {
 		const { lab, alpha, beta, target } = await referenced();
 		const likes = create(WidgetSchema, { likes: [needs] });
