@@ -9,6 +9,7 @@ export type FaultName =
 	| "apply a deletion after its deployment was dropped"
 	| "begin a schema without making it the active one"
 	| "complete the schema in one attempt"
+	| "continue a pass after another schema was active"
 	| "control shadows only until the version is switched"
 	| "count references of resources that are irrevocably deleted"
 	| "decide no without changing the guard"

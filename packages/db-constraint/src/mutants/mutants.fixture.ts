@@ -133,6 +133,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A server makes its schema the active one before its first commit.",
 		seed: 0,
 	},
+	"continue a pass after another schema was active": {
+		rule: "A pass of a schema replaces exactly the record that it has read.",
+		seed: 0,
+	},
 	"complete the schema in one attempt": {
 		rule: "Steps of a start that fail are tried again.",
 		seed: 14,
