@@ -85,6 +85,9 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 	let started = false;
 
 	const graph = () => dependencyGraph(controllers);
+	/** The lease, if some controller needs it. */
+	const neededLease = () =>
+		controllers.some(({ placement }) => placement === "singleton") ? lease : undefined;
 	return {
 		register(controller) {
 			if (started) {
@@ -127,13 +130,13 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 				logger.warn({ cycle }, `controllers trigger each other in a cycle: ${types}`);
 			}
 			const releaseLease = new AbortController();
-			const leaseReleased = lease?.run(releaseLease.signal);
+			const leaseReleased = neededLease()?.run(releaseLease.signal);
 			await Promise.all([aborted(signal), ...supervisors.map((each) => each.run(signal))]);
 			releaseLease.abort(signal.reason);
 			await leaseReleased;
 		},
 		state: () => ({
-			holdsLease: lease?.held,
+			holdsLease: neededLease()?.held,
 			controllers: supervisors.map((supervisor) => supervisor.state()),
 		}),
 		graph,

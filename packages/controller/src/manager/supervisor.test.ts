@@ -2,7 +2,7 @@ import { idOf } from "@plinth/resource";
 import { LocalLeases } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
-import { defineController } from "../define/controller.ts";
+import { defineController, type Placement } from "../define/controller.ts";
 import { watchEvents } from "../define/watch.ts";
 import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
 import { TestBench } from "../running-manager.fixture.ts";
@@ -11,7 +11,7 @@ function named(
 	name: string,
 	manages: DemoType,
 	reconcile: (context: ReconcileContext<Record<never, never>>, name: string) => Promise<void>,
-	more: { readonly initialize?: () => void; readonly placement?: "singleton" | "each-server" } = {},
+	more: { readonly initialize?: () => void; readonly placement?: Placement } = {},
 ) {
 	return defineController({
 		name,
@@ -182,6 +182,20 @@ describe("leases", () => {
 		await bench.settle();
 		expect(bench.state("single").phase).toBe("running");
 		expect(manager.state().holdsLease).toBe(true);
+	});
+
+	it("leaves the lease of singletons to others if there are none", async () => {
+		await using bench = new TestBench();
+		const leases = new LocalLeases();
+		const manager = await bench.start(
+			[named("shards", Artist, async () => {}, { placement: "sharded" })],
+			{ leases },
+		);
+		await bench.settle();
+		expect(bench.state("shards").phase).toBe("running");
+		expect(manager.state().holdsLease).toBeUndefined();
+		const other = await leases.acquire("controllers", AbortSignal.timeout(60_000));
+		expect(other.signal.aborted).toBe(false);
 	});
 
 	it("aborts a singleton's run immediately when the lease is lost, and refuses its later writes", async () => {

@@ -57,8 +57,8 @@ interface OwnerCheck extends HandlerResult {
 	readonly owner: MetaOwner;
 	/** The state to record. */
 	readonly known?: Pick<MetaOwner, "valid" | "notValidAnswers" | "deploymentUid" | "missing">;
-	/** Whether it was found not valid often enough. */
-	readonly isLost?: boolean;
+	/** The deployments that decided that it is not valid, by uid, if it was found so often enough. */
+	readonly lostBy?: readonly string[];
 	/** Whether it could not be found out. */
 	readonly isUnknown?: boolean;
 }
@@ -138,7 +138,9 @@ export class MetaOwners {
 		const checks = await Promise.all(open.map((owner) => this.#check(stored, owner)));
 		const results: HandlerResult[] = [];
 		for (const check of checks) {
-			results.push(check.isLost ? await this.#handleLost(stored, check.owner) : check);
+			results.push(
+				check.lostBy ? await this.#handleLost(stored, check.owner, check.lostBy) : check,
+			);
 		}
 		await this.#record(stored.name, checks);
 		const unknown = checks.flatMap(({ owner, isUnknown }) =>
@@ -232,7 +234,7 @@ export class MetaOwners {
 				return { owner, requeueAfterMs: waitMs };
 			}
 		}
-		const { verdict, problem, deploymentUid: decidedBy } = await this.#query.ask(stored, owner);
+		const { verdict, problem, decidedBy } = await this.#query.ask(stored, owner);
 		const isKnown = verdict !== undefined && verdict !== Verdict.UNSPECIFIED;
 		if (!isKnown && !isPlanted("treat not known as not valid")) {
 			const requeueAfterMs = this.#unknown.failed(stored.name, item, problem);
@@ -241,7 +243,11 @@ export class MetaOwners {
 		if (verdict === Verdict.VALID) {
 			return {
 				owner,
-				known: { valid: true, notValidAnswers: 0, deploymentUid: decidedBy || deploymentUid },
+				known: {
+					valid: true,
+					notValidAnswers: 0,
+					deploymentUid: decidedBy[0] ?? deploymentUid,
+				},
 			};
 		}
 		const { uid: successorUid = "" } = ownerDeployment(this.#context, owner) ?? {};
@@ -262,7 +268,7 @@ export class MetaOwners {
 					known: { valid: false, notValidAnswers: count + 1, deploymentUid },
 					requeueAfterMs: spacingMs,
 				}
-			: { owner, isLost: true };
+			: { owner, lostBy: decidedBy };
 	}
 
 	/** Reports the owners of which has not been known for long whether they are valid, and the end of that. */
@@ -331,10 +337,15 @@ export class MetaOwners {
 	 * decided whether the reference is the last one, and on the shadow whose reference was checked. If the
 	 * owner must reference the ownee, the shadow must be the one from before the query: a remote owner that
 	 * has referenced the ownee since then has changed it. A local owner need not have changed it, so its own
-	 * shadow is checked again.
+	 * shadow is checked again. The deployments that decided must not have been dropped or taken over meanwhile: the registry
+	 * view of this server may lack that.
 	 */
-	async #handleLost(stored: StoredShadow, owner: MetaOwner): Promise<HandlerResult> {
-		const { backend, runtime, limits } = this.#context;
+	async #handleLost(
+		stored: StoredShadow,
+		owner: MetaOwner,
+		decidedBy: readonly string[],
+	): Promise<HandlerResult> {
+		const { backend, dropped, environment, runtime, limits } = this.#context;
 		const waitMs = (this.#pausedUntilMs.get(stored.name) ?? 0) - runtime.clock.monotonic();
 		if (waitMs > 0) {
 			return { requeueAfterMs: waitMs };
@@ -365,6 +376,13 @@ export class MetaOwners {
 		const asBefore: readonly Mutation[] = [
 			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
 			...missing,
+			...decidedBy
+				.filter(
+					(uid) =>
+						uid !== environment.self.uid &&
+						!isPlanted("remove an owner after the deployment that decided was dropped"),
+				)
+				.map((uid) => dropped.notDropped(uid)),
 		];
 		try {
 			if (left.length > 0 || owner.unsetOnDelete || isMarkedForDeletion(resource)) {

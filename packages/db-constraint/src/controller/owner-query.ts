@@ -20,8 +20,8 @@ import { deploymentsInPlace, ownerDeployment } from "./owner-deployments.ts";
 export interface OwnerFinding {
 	/** `undefined` or UNSPECIFIED if it could not be found out. */
 	readonly verdict: Verdict | undefined;
-	/** The deployment that has said that it is valid, by uid; otherwise empty. */
-	readonly deploymentUid: string;
+	/** The deployments whose responses decide, by uid: one if it is valid, none if it could not be found out. */
+	readonly decidedBy: readonly string[];
 	/** What is in the way of a verdict, for people; otherwise empty. */
 	readonly problem: string;
 }
@@ -85,7 +85,11 @@ export class OwnerQuery {
 			? unknown(
 					`${nameOf(owner)}: some meta deployment can't be reached, which may know where it is`,
 				)
-			: { verdict: Verdict.NOT_VALID, deploymentUid: "", problem: "" };
+			: {
+					verdict: Verdict.NOT_VALID,
+					decidedBy: findings.flatMap(({ decidedBy }) => decidedBy),
+					problem: "",
+				};
 	}
 
 	async #askOne(
@@ -94,6 +98,11 @@ export class OwnerQuery {
 		deployment: DeploymentInfo,
 	): Promise<OwnerFinding> {
 		const where = displayDeployed(deployedOf(deployment));
+		if (this.#context.dropped.isRefused(deployment.uid)) {
+			return unknown(
+				`${nameOf(owner)}: ${where} no longer exists, and its successor is not known yet`,
+			);
+		}
 		let verdict: Verdict;
 		try {
 			verdict = await this.#batcher(deployment.uid).submit(
@@ -111,7 +120,7 @@ export class OwnerQuery {
 		const isKnown = verdict !== Verdict.UNSPECIFIED;
 		return {
 			verdict,
-			deploymentUid: verdict === Verdict.VALID ? deployment.uid : "",
+			decidedBy: isKnown ? [deployment.uid] : [],
 			problem: isKnown ? "" : `${nameOf(owner)}: ${where} does not know this type`,
 		};
 	}
@@ -143,7 +152,7 @@ export class OwnerQuery {
 }
 
 function unknown(problem: string): OwnerFinding {
-	return { verdict: undefined, deploymentUid: "", problem };
+	return { verdict: undefined, decidedBy: [], problem };
 }
 
 function noDeployment(each: MetaOwner): string {

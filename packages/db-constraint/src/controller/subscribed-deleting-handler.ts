@@ -10,7 +10,8 @@
  *
  * A deletion counts only if the deployment that announced it is the one that stores the target now. A message of its
  * predecessor, delayed or waiting in memory, is about a state that the restore of its storage has undone: the target may
- * live. Each successor announces its own deletions.
+ * live. Each successor announces its own deletions. The registry view of this server may lack the successor: so each commit
+ * asserts that this deployment has not relied on one, nor dropped the deployment that announced the deletion.
  *
  * On a conflict the resource is read again. A refused deletion is retried later: meanwhile the resource's own
  * shadow and the responses to holder queries show that it waits.
@@ -106,7 +107,8 @@ export class SubscribedDeletingHandler {
 		{ name, shadow: indexed }: StoredShadow,
 		deletion: Deletion,
 	): Promise<"done" | "waits"> {
-		const { backend, logger } = this.#context;
+		const { backend, dropped, environment, logger } = this.#context;
+		const { deploymentUid: by } = deletion;
 		const resource = indexed.resource && (await backend.lookup(nameOfKey(indexed.resource)));
 		const stored = await readShadow(backend, name);
 		const shadow = stored?.shadow;
@@ -122,11 +124,13 @@ export class SubscribedDeletingHandler {
 		try {
 			// Another schema may change the rule, and a succession the uid of the target or of its deployment, without
 			// changing the resource: assert the shadow too.
-			const asRead: Mutation = {
-				op: "assert",
-				id: recordId(name),
-				expectedVersion: stored.version,
-			};
+			const isGuarded =
+				by !== environment.self.uid &&
+				!isPlanted("apply a deletion after its deployment was dropped");
+			const asRead: readonly Mutation[] = [
+				{ op: "assert", id: recordId(name), expectedVersion: stored.version },
+				...(isGuarded ? [dropped.notDropped(by)] : []),
+			];
 			const rule = strictest(this.#usesOf(shadow, deletion));
 			const cascades =
 				rule === OnDelete.CASCADE ||
@@ -135,11 +139,11 @@ export class SubscribedDeletingHandler {
 				if (isMarkedForDeletion(resource)) {
 					return "waits";
 				}
-				await this.#store.commit([...removalOf(this.#context.runtime, resource), asRead]);
+				await this.#store.commit([...removalOf(this.#context.runtime, resource), ...asRead]);
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {
-				await clearReferences(this.#context, this.#store, resource, [deletion.target], [asRead]);
+				await clearReferences(this.#context, this.#store, resource, [deletion.target], asRead);
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
@@ -154,11 +158,14 @@ export class SubscribedDeletingHandler {
 	/**
 	 * The rules of the references to the target, if the deletion is that of the deployment which is responsible for them.
 	 * A reference that records no deployment is to a resource of this one, or is older than that record: then any
-	 * deletion counts, except that of a deployment which has a successor.
+	 * deletion counts, except that of a deployment which has a successor. None counts of a deployment that was dropped.
 	 */
 	#usesOf(shadow: StoredShadow["shadow"], deletion: Deletion): readonly OnDelete[] {
 		const { target, targetUid: uid, deploymentUid: by } = deletion;
-		const { environment } = this.#context;
+		const { dropped, environment } = this.#context;
+		if (dropped.isRefused(by)) {
+			return [];
+		}
 		return mergeRules(
 			shadow.outgoing
 				.filter((each) => sameTarget(each.target, target))

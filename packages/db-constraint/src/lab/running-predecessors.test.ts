@@ -1,7 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { referenceTo } from "@plinth/resource";
+import { OwnerReferenceSchema } from "@plinth/proto";
+import { newUlid, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
@@ -114,6 +116,16 @@ describe("a deployment that still runs although another one has taken over", () 
 		expect(await beta.read(beta.id(Widget, "late"))).toBeUndefined();
 	});
 
+	it("is not queried by a server that lags, once its successor was relied on", async () => {
+		const { lab, alpha, beta, a } = await referenced();
+		const { dropped } = alpha.current.constraints.context;
+		await lab.run(dropped.succeed(beta.info.uid, "01SUCCESSOR"));
+		await lab.pass(1_000);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow(
+			"was taken over by 01SUCCESSOR, which this server does not know yet",
+		);
+	});
+
 	it("does not make an UNSET reference to it look like one to a deleted deployment", async () => {
 		const { lab, alpha, beta, target } = await referenced();
 		const likes = create(WidgetSchema, { likes: [needs] });
@@ -130,4 +142,59 @@ describe("a deployment that still runs although another one has taken over", () 
 		});
 		expect((await beta.shadow(beta.id(Widget, "v")))?.outgoing).toHaveLength(1);
 	});
+
+	it.each([
+		{ server: "that has seen the record", isSeen: true },
+		{ server: "that has not", isSeen: false },
+	])(
+		"has no deletion applied once its successor was relied on, by a server $server",
+		async ({ isSeen }) => {
+			const { lab, alpha, beta, a, target } = await referenced();
+			const { context, store } = beta.current.constraints;
+			await lab.run(beta.write(make(Widget, "v", create(WidgetSchema, { likes: [needs] }))));
+			await lab.run(beta.write(make(Widget, "c", create(WidgetSchema, { belongsTo: needs }))));
+			await lab.pass(1_000);
+			await lab.run(context.dropped.succeed(alpha.info.uid, "01SUCCESSOR"));
+			await lab.pass(1_000);
+			if (!isSeen) {
+				context.dropped.isRefused = () => false;
+			}
+			const deletion = {
+				deploymentUid: alpha.info.uid,
+				target: lab.keyOf(alpha, a),
+				targetUid: target.id?.uid ?? "",
+			};
+			const handled = lab.run(new SubscribedDeletingHandler(context, store).handle(deletion));
+			expect((await handled).requeueAfterMs !== undefined).toBe(!isSeen);
+			expect((await beta.shadow(beta.id(Widget, "v")))?.outgoing).toHaveLength(1);
+			expect(await beta.read(beta.id(Widget, "c"))).toBeDefined();
+		},
+	);
+
+	it.each([
+		{ server: "that has seen the record", isSeen: true },
+		{ server: "that has not", isSeen: false },
+	])(
+		"does not decide about owners once its successor was relied on, by a server $server",
+		async ({ isSeen }) => {
+			const { lab, alpha, beta } = await referenced();
+			const { dropped } = beta.current.constraints.context;
+			const owned = make(Widget, "o", create(WidgetSchema));
+			const { type, name } = alpha.id(Thing, "gone");
+			const uid = newUlid(lab.runtime);
+			owned.ownerReferences = [
+				create(OwnerReferenceSchema, { ...(type && { type }), name, uid, region: "r1" }),
+			];
+			await lab.run(beta.write(owned));
+			await lab.pass(20_000);
+			const o = beta.id(Widget, "o");
+			expect((await beta.shadow(o))?.metaOwners).toMatchObject([{ notValidAnswers: 2 }]);
+			await lab.run(dropped.succeed(alpha.info.uid, "01SUCCESSOR"));
+			if (!isSeen) {
+				dropped.isRefused = () => false;
+			}
+			await lab.pass(120_000);
+			expect((await beta.read(o))?.ownerReferences).toHaveLength(1);
+		},
+	);
 });

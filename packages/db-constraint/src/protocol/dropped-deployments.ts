@@ -36,7 +36,7 @@ export interface DroppedDeploymentsOptions {
  * In the same way a deployment may still run although its backup was restored elsewhere, and a server of this deployment
  * may not know the successor yet. So the record is written before a successor is queried about what its predecessor
  * references, and before references are established with a successor; commits assert that there is none for each
- * deployment that they have established references with.
+ * deployment that they have established references with, and for each one whose deletions or decisions they apply.
  */
 export class DroppedDeployments {
 	readonly #options: DroppedDeploymentsOptions;
@@ -58,6 +58,14 @@ export class DroppedDeployments {
 		if (successorUid !== undefined) {
 			throw refusalOfPredecessor(uid, successorUid);
 		}
+	}
+
+	/**
+	 * Whether the deployment was dropped or taken over, as far as this server has seen: then nothing that it has announced
+	 * or responded before counts any longer.
+	 */
+	isRefused(uid: string): boolean {
+		return this.has(uid) || this.successorOf(uid) !== undefined;
 	}
 
 	/** Whether a deleted deployment was dropped, as far as this server has seen. */

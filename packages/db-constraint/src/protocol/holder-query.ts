@@ -127,6 +127,7 @@ export class HolderQuery {
 		}
 		const uid = responsibleUid(this.#context.environment, deployment.uid);
 		try {
+			this.#assertResponsible(uid);
 			if (uid !== deployment.uid && !options.dryRun) {
 				// What the successor says holds as long as its predecessor establishes nothing any more.
 				await this.#context.dropped.succeed(deployment.uid, uid);
@@ -215,6 +216,15 @@ export class HolderQuery {
 			return response.answers;
 		} finally {
 			this.#onQueried(uid, questions.length, hasResponse);
+		}
+	}
+
+	/** The registry view of this server may lack a successor that another server of this deployment has relied on. */
+	#assertResponsible(uid: string): void {
+		const successorUid = this.#context.dropped.successorOf(uid);
+		if (successorUid !== undefined) {
+			const reason = `deployment ${uid} was taken over by ${successorUid}, which this server does not know yet`;
+			throw new ConnectError(reason, Code.Unavailable);
 		}
 	}
 

@@ -121,6 +121,7 @@ export class DeploymentRegistry implements Environment {
 		this.#stored = new StoredView({
 			...{ ...shared, backend, running: this.#running },
 			upToDateMs: () => this.#sources.upToDateMs(),
+			followed: () => this.#sources.followed(),
 		});
 	}
 
@@ -254,9 +255,10 @@ export class DeploymentRegistry implements Environment {
 			return;
 		}
 		const addresses = decodeEndpoints(endpoints, registered);
-		if (this.#running.get(uid)?.join() !== addresses.join()) {
+		const known = new Set(this.#running.get(uid));
+		if (known.symmetricDifference(new Set(addresses)).size > 0) {
 			this.#running.set(uid, addresses);
-			this.#stored.changed();
+			this.#stored.learned(uid);
 		}
 	}
 

@@ -1,6 +1,7 @@
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
 import type { FollowedType, RegisteredDeployment, RegistryView } from "./registry-view.ts";
+import type { FollowedSources } from "./stored-view.ts";
 
 /** Options of `MetaSources`. */
 export interface MetaSourcesOptions {
@@ -159,6 +160,17 @@ export class MetaSources {
 		const followedUntilMs = (source: FollowedSource) =>
 			isRead(source) ? Math.min(now, ...source.brokenSinceMs.values()) : 0;
 		return Math.min(now, ...this.#groups.map((group) => Math.max(...group.map(followedUntilMs))));
+	}
+
+	/** The servers of meta deployments that are followed now. */
+	followed(): FollowedSources {
+		const isSome = (group: readonly FollowedSource[]) => group.some(isFollowed);
+		return {
+			addresses: new Set(
+				[...this.#sources.values()].filter(isFollowed).map(({ address }) => address),
+			),
+			areAll: this.#groups.every(isSome),
+		};
 	}
 
 	/** Of each meta deployment that is followed at some server, what other servers have reported before is left out. */

@@ -1,6 +1,6 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Resource } from "@plinth/proto";
+import { type Resource, ResourceSchema } from "@plinth/proto";
 import {
 	type RegistryEntry,
 	RegistryEntrySchema,
@@ -26,10 +26,19 @@ export interface StoredViewOptions {
 	readonly view: RegistryView;
 	/** When the view had the contents of all meta deployments last, in milliseconds; `undefined` if it never had. */
 	readonly upToDateMs: () => number | undefined;
+	/** The sources that are followed now: only what was read of these is newer than what is stored. */
+	readonly followed: () => FollowedSources;
 	/** The addresses of the running servers of a deployment, by its uid, as one of them has named them last. */
 	readonly running: Map<string, readonly string[]>;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
+}
+
+/** The sources that a server follows now. */
+export interface FollowedSources {
+	readonly addresses: ReadonlySet<string>;
+	/** Whether they are all: at least one server of each meta deployment. */
+	readonly areAll: boolean;
 }
 
 /** Changes are collected for this long before they are written. */
@@ -44,6 +53,12 @@ const refreshMs = 60 * 60_000;
 /** By how much the recorded time may be too early if nothing else is to be written. */
 const toleranceMs = 60_000;
 
+/**
+ * How often the addresses of servers are written. Servers of a deployment that can't reach each other may name different
+ * ones, in turns.
+ */
+const endpointsMs = 30_000;
+
 /** A commit has at most so many records. */
 const batchSize = 100;
 
@@ -53,12 +68,19 @@ const prefix = "registry";
  * The registry view in the storage of this deployment: a record for each Deployment and each Service, so that a change
  * of the registry writes what has changed, and one record that says when all of it was up to date.
  *
- * Each server of the deployment writes what it sees. A server that lags behind may undo what another one has written,
- * and writes it again when it has caught up. Like a view that was not updated, the records prove nothing by what they
- * lack.
+ * Each server of the deployment writes what it sees, as long as it follows the source: one that is cut off changes
+ * nothing that another one has written since, nor does it take the time back. The addresses of servers are those that one
+ * of the servers has learned last. A server that lags behind may undo what another one has written, and writes it again
+ * when it has caught up. Like a view that was not updated, the records prove nothing by what they lack.
  */
 export class StoredView {
 	readonly #options: StoredViewOptions;
+	/** The sources that were followed at some change which is not written yet. */
+	#changedAt = new Set<string>();
+	/** The deployments whose servers this one has learned since it has written them, by uid. */
+	readonly #learned = new Set<string>();
+	/** When such addresses may be written again, on the monotonic clock. */
+	#endpointsDueMs = 0;
 	#changed = Promise.withResolvers<void>();
 
 	constructor(options: StoredViewOptions) {
@@ -102,7 +124,16 @@ export class StoredView {
 
 	/** Writes the view soon. */
 	changed(): void {
+		for (const address of this.#options.followed().addresses) {
+			this.#changedAt.add(address);
+		}
 		this.#changed.resolve();
+	}
+
+	/** Writes the addresses of the servers of a deployment, not too often. */
+	learned(uid: string): void {
+		this.#learned.add(uid);
+		this.changed();
 	}
 
 	/** Writes changes until the signal aborts. */
@@ -124,12 +155,15 @@ export class StoredView {
 		}
 	}
 
-	/** Waits for a change, or until it is to be recorded again that there was none. */
+	/** Waits for a change, until addresses may be written again, or until it is to be recorded that there was no change. */
 	async #nextChange(signal: AbortSignal): Promise<void> {
 		const ends = new AbortController();
 		const end = () => ends.abort();
 		signal.addEventListener("abort", end, { once: true });
-		const refreshed = sleep(this.#options.runtime.clock, refreshMs, ends.signal).catch(() => {});
+		const { clock } = this.#options.runtime;
+		const waitMs =
+			this.#learned.size === 0 ? refreshMs : Math.max(0, this.#endpointsDueMs - clock.monotonic());
+		const refreshed = sleep(clock, waitMs, ends.signal).catch(() => {});
 		await Promise.race([this.#changed.promise, refreshed]);
 		signal.removeEventListener("abort", end);
 		end();
@@ -137,12 +171,20 @@ export class StoredView {
 
 	async #write(): Promise<void> {
 		const { backend, runtime, upToDateMs } = this.#options;
+		const followed = this.#options.followed();
 		const { entries, record } = await this.#read();
+		const learned = this.#takeLearned();
+		const changedAt = this.#changedAt;
+		this.#changedAt = new Set();
 		const wanted = this.#wanted();
 		const mutations: Mutation[] = [];
-		for (const [name, value] of wanted) {
+		for (const [name, seen] of wanted) {
 			const stored = entries.get(name);
-			if (stored === undefined || !equals(RegistryEntrySchema, stored.value, value)) {
+			const value = merged(seen, stored?.value, {
+				isFollowed: followed.addresses.has(seen.source) || changedAt.has(seen.source),
+				isLearned: learned.has(seen.resource?.id?.uid ?? ""),
+			});
+			if (value !== undefined && !(stored && equals(RegistryEntrySchema, stored.value, value))) {
 				mutations.push(
 					putRecord(runtime, name, stored?.resource, { case: "registryEntry", value }),
 				);
@@ -150,19 +192,41 @@ export class StoredView {
 		}
 		const asOfMs = upToDateMs();
 		if (asOfMs !== undefined) {
-			for (const [name, { resource }] of entries) {
-				if (!wanted.has(name) && resource.id !== undefined) {
+			const isKept = keptBy(wanted, followed);
+			for (const [name, { resource, value }] of entries) {
+				if (!(wanted.has(name) || isKept(value)) && resource.id !== undefined) {
 					mutations.push({ op: "delete", id: resource.id, expectedVersion: resource.version });
 				}
 			}
-			if (mutations.length > 0 || asOfMs - (asOfOf(record)?.getTime() ?? 0) > toleranceMs) {
+			const aheadMs = asOfMs - (asOfOf(record)?.getTime() ?? 0);
+			if (aheadMs > (mutations.length > 0 ? 0 : toleranceMs)) {
 				const value = create(RegistryRecordSchema, { asOf: timestampFromMs(asOfMs) });
 				mutations.push(putRecord(runtime, prefix, record?.resource, { case: "registry", value }));
 			}
 		}
-		for (let at = 0; at < mutations.length; at += batchSize) {
-			await backend.commit(mutations.slice(at, at + batchSize));
+		try {
+			for (let at = 0; at < mutations.length; at += batchSize) {
+				await backend.commit(mutations.slice(at, at + batchSize));
+			}
+		} catch (failure) {
+			this.#changedAt = this.#changedAt.union(changedAt);
+			for (const uid of learned) {
+				this.#learned.add(uid);
+			}
+			throw failure;
 		}
+	}
+
+	/** The deployments whose learned addresses are to be written now. */
+	#takeLearned(): ReadonlySet<string> {
+		const now = this.#options.runtime.clock.monotonic();
+		if (this.#learned.size === 0 || now < this.#endpointsDueMs) {
+			return new Set();
+		}
+		this.#endpointsDueMs = now + endpointsMs;
+		const learned = new Set(this.#learned);
+		this.#learned.clear();
+		return learned;
 	}
 
 	#wanted(): ReadonlyMap<string, RegistryEntry> {
@@ -202,6 +266,44 @@ export class StoredView {
 interface StoredEntry {
 	readonly resource: Resource;
 	readonly value: RegistryEntry;
+}
+
+/** What is to be stored of an entry; `undefined` if nothing of it, since another server may have removed it. */
+function merged(
+	seen: RegistryEntry,
+	stored: RegistryEntry | undefined,
+	{ isFollowed, isLearned }: { readonly isFollowed: boolean; readonly isLearned: boolean },
+): RegistryEntry | undefined {
+	if (stored === undefined) {
+		return isFollowed ? seen : undefined;
+	}
+	return {
+		...(isFollowed ? seen : stored),
+		endpoints: isLearned ? seen.endpoints : stored.endpoints,
+	};
+}
+
+/**
+ * Whether a stored entry stays that the view of this server does not have: it may not know better, and another server of
+ * the same meta deployment, which another server of this deployment follows, may have reported the same.
+ */
+function keptBy(
+	wanted: ReadonlyMap<string, RegistryEntry>,
+	{ addresses, areAll }: FollowedSources,
+): (stored: RegistryEntry) => boolean {
+	const seen = new Map<string, Resource>();
+	for (const { source, resource } of wanted.values()) {
+		if (addresses.has(source) && resource?.id !== undefined) {
+			seen.set(resource.id.uid, resource);
+		}
+	}
+	return ({ source, resource }) => {
+		if (addresses.has(source)) {
+			return false;
+		}
+		const same = seen.get(resource?.id?.uid ?? "");
+		return !areAll || (same && resource ? equals(ResourceSchema, same, resource) : false);
+	};
 }
 
 /** The address of a meta deployment, if this is its Deployment. */

@@ -40,7 +40,7 @@ export function explainDeletion(
 	for (const held of references) {
 		const { rule } = held;
 		const cascades = rule === OnDelete.CASCADE || (rule === OnDelete.BLOCK && isYielding);
-		if (cascades && isBeingDeleted(records, held, shadow)) {
+		if (cascades && isBeingDeleted(records, tracked, held, shadow)) {
 			return `${held.text} is being deleted`;
 		}
 	}
@@ -60,6 +60,7 @@ export function explainDeletion(
 /** Whether the target of a reference is being deleted, or was by a predecessor of its deployment. */
 function isBeingDeleted(
 	records: Records,
+	{ deployment }: TrackedResource,
 	{ target, text, uid }: TrackedReference,
 	shadow: Shadow | undefined,
 ): boolean {
@@ -68,7 +69,7 @@ function isBeingDeleted(
 			each.target !== undefined &&
 			each.targetUid === uid &&
 			keyString(each.target) === text &&
-			records.wasDeleting(target, uid, each.deploymentUid),
+			records.wasDeleting(deployment, target, uid, each.deploymentUid),
 	);
 	return records.isDeleting(text, uid) || (wasDeleting ?? false);
 }
@@ -105,7 +106,7 @@ export function unexplainedChange(
 		const isKept = after.references.some((each) => each.text === text && each.rule === rule);
 		const isExplained =
 			rule === OnDelete.UNSET &&
-			(isBeingDeleted(records, held, shadow) || isOfDeleted(records, held, shadow));
+			(isBeingDeleted(records, before, held, shadow) || isOfDeleted(records, held, shadow));
 		if (!isKept && !isExplained) {
 			return `${path}, to ${displayKey(target)}, was cleared without reason`;
 		}

@@ -28,6 +28,8 @@ export class Identity {
 	readonly deleted = new Set<string>();
 	/** What was stored under former uids, if not all of that is stored any longer. */
 	readonly lastStates = new Map<string, LastState>();
+	/** The uids of other deployments that its storage refuses: they were deleted, or their successor was relied on. */
+	refused: ReadonlySet<string> = new Set();
 	/** The deployments, by uid, that have established their references with this successor. */
 	establishedBy: readonly string[] = [];
 

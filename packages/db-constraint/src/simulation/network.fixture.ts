@@ -109,6 +109,10 @@ class StreamEnd {
 
 	constructor(to: Lifetime, caller: AbortSignal | undefined) {
 		const end = () => this.#controller.abort();
+		if (caller?.aborted) {
+			// It has given up while the call was under way.
+			end();
+		}
 		caller?.addEventListener("abort", end, { once: true });
 		const forget = to.onEnd(end);
 		this.#forget = () => {

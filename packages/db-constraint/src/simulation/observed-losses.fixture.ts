@@ -44,6 +44,7 @@ export class ObservedLosses {
 		const resources = this.#storedBy(deployment);
 		const kept = new Map(shadowed().map((text) => [text, shadows.get(text)]));
 		const schema = activeSchemas.get(deployment);
+		const { refused } = this.#records.identityOf(deployment);
 		const marked = unitsOf(deployment, markedNamespaces);
 		const namespaces = unitsOf(deployment, this.#requests.namespaces);
 		const requested = [this.#requests.deletions, this.#requests.releases].map(
@@ -76,6 +77,7 @@ export class ObservedLosses {
 			const identity = this.#records.identityOf(deployment);
 			identity.former.add(identity.uid);
 			identity.state = "restored";
+			identity.refused = refused;
 			for (const tracked of resources) {
 				this.#records.store({
 					...tracked,

@@ -124,6 +124,7 @@ export class Observer {
 			const committed = { deployment, version, id, stored };
 			if (id.type.kind === ResourceShadow.type.kind) {
 				touched.add(this.#shadow(committed));
+				this.#refusal(committed);
 				for (const text of [...this.#schema(committed), ...this.#identity(committed)]) {
 					touched.add(text);
 				}
@@ -253,6 +254,15 @@ export class Observer {
 			}
 		}
 		return [...(settles ? own : []), ...reported].map(({ text }) => text);
+	}
+
+	/** Handles the record of a deployment that is refused from then on. */
+	#refusal({ deployment, stored }: Committed): void {
+		const record = stored && recordOf(stored).record;
+		if (record?.case === "dropped" || record?.case === "succeeded") {
+			const identity = this.records.identityOf(deployment);
+			identity.refused = new Set([...identity.refused, record.value.uid]);
+		}
 	}
 
 	#checkVersions(problem: string | undefined): void {

@@ -91,9 +91,18 @@ export class Records {
 
 	/**
 	 * Whether an incarnation was irrevocably being deleted when its deployment lost a uid: that counts for a reference
-	 * which was established under that uid, and not with the successor yet.
+	 * which was established under that uid, and not with the successor yet, until the deployment that references it refuses
+	 * that uid.
 	 */
-	wasDeleting(target: ResourceKey, targetUid: string, deploymentUid: string): boolean {
+	wasDeleting(
+		referrer: SimulatedDeployment,
+		target: ResourceKey,
+		targetUid: string,
+		deploymentUid: string,
+	): boolean {
+		if (this.identityOf(referrer).refused.has(deploymentUid)) {
+			return false;
+		}
 		const storage = this.storageOf(target);
 		const before = storage && this.identities.get(storage)?.lastStates.get(deploymentUid);
 		return before?.deleting.has(targetUid) ?? false;
@@ -126,7 +135,8 @@ export class Records {
 
 	/**
 	 * Whether an owner was lost when its deployment lost a uid: that counts as long as the successor has not responded
-	 * that it is valid. If the Deployment was deleted, all that it stored was lost.
+	 * that it is valid, and the deployment of the ownee does not refuse that uid. If the Deployment was deleted, all that it
+	 * stored was lost.
 	 */
 	wasInvalid(
 		ownee: TrackedResource,
@@ -145,12 +155,14 @@ export class Records {
 				ownerUid === reference.uid && identity?.deleted.has(deploymentUid),
 		);
 		const text = this.#ownerText(ownee, reference);
+		const { refused } = this.identityOf(ownee.deployment);
 		return (
 			wasDeleted ||
 			(!isValidated &&
-				[...(identity?.lastStates.values() ?? [])].some(
-					({ resources, deleting }) =>
-						deleting.has(reference.uid) || this.#isInvalid(ownee, reference, resources.get(text)),
+				[...(identity?.lastStates ?? [])].some(
+					([uid, { resources, deleting }]) =>
+						!refused.has(uid) &&
+						(deleting.has(reference.uid) || this.#isInvalid(ownee, reference, resources.get(text))),
 				))
 		);
 	}

@@ -115,14 +115,20 @@ function leftBy(records: Records, { text, uid }: TrackedResource): TrackedResour
 	return left?.[0];
 }
 
-/** Whether a schema switch may have changed the rule to BLOCK after the deletion of the target started. */
+/**
+ * Whether a BLOCK reference may have come after the deletion of the target started: by a schema switch that has changed the
+ * rule, or because its deployment has lost a uid, under which nothing held the target, and has established it again.
+ */
 function blocksLate(
 	records: Records,
 	referrer: TrackedResource,
 	{ rule }: TrackedReference,
 ): boolean {
 	const { hasChanged = false } = records.activeSchemas.get(referrer.deployment) ?? {};
-	return hasChanged && rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer);
+	const isAgain = records.identityOf(referrer.deployment).former.size > 0;
+	return (
+		(hasChanged || isAgain) && rule === OnDelete.BLOCK && !records.isInMarkedNamespace(referrer)
+	);
 }
 
 /** Whether a reference that had no target when its schema became active has one now. */

@@ -1,0 +1,189 @@
+import { create } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { idOf, resourceOf } from "@plinth/resource";
+import { silentLogger } from "@plinth/runtime";
+import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
+import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
+import { Deployment } from "./meta-types.ts";
+import { RegistryView } from "./registry-view.ts";
+import { StoredView } from "./stored-view.ts";
+
+/** One storage, whose commits are counted. */
+class Storage {
+	readonly runtime: SeededRuntime = seededRuntime({ seed: 1 });
+	readonly backend: StorageBackend;
+	commits = 0;
+
+	constructor() {
+		const backend = createMemoryBackend({ runtime: this.runtime });
+		this.backend = decorateBackend(backend, {
+			commit: (...args) => {
+				this.commits += 1;
+				return backend.commit(...args);
+			},
+		});
+	}
+
+	/** The names and versions of the Deployments that are stored, by their sources. */
+	async stored(): Promise<readonly string[]> {
+		const query = { tenancy: { partition: "", namespace: "" }, namePrefix: "registry" };
+		const { resources } = await this.backend.list({ type: ResourceShadow.type, ...query });
+		return resources
+			.flatMap((each) => {
+				const { record } = recordOf(each);
+				if (record.case === "registry") {
+					return `as of ${Number(record.value.asOf?.seconds)} s`;
+				}
+				if (record.case !== "registryEntry") {
+					return [];
+				}
+				const { source, resource, endpoints } = record.value;
+				return [source, resource?.id?.name, resource?.version, ...endpoints].join(" ");
+			})
+			.sort();
+	}
+
+	pass(ms: number): Promise<void> {
+		return this.runtime.scheduler.advance(ms);
+	}
+}
+
+/** A server of the deployment, which follows some servers of meta deployments. */
+class Server {
+	readonly view = new RegistryView();
+	readonly running = new Map<string, readonly string[]>();
+	readonly #stored: StoredView;
+	followed: readonly string[] = [];
+	upToDateMs: number | undefined;
+
+	constructor({ backend, runtime }: Storage) {
+		const end = new AbortController();
+		onTestFinished(() => end.abort());
+		this.#stored = new StoredView({
+			...{ backend, runtime, view: this.view, running: this.running, logger: silentLogger },
+			upToDateMs: () => this.upToDateMs,
+			followed: () => ({
+				addresses: new Set(this.followed),
+				areAll: this.followed.length > 0,
+			}),
+		});
+		void this.#stored.run(end.signal);
+	}
+
+	/** Reads this of a server of a meta deployment, or tells of another change. */
+	read(source: string, ...resources: readonly Resource[]): void {
+		for (const resource of resources) {
+			this.view.apply(source, resource, "stored");
+		}
+		this.#stored.changed();
+	}
+
+	learn(uid: string, ...addresses: readonly string[]): void {
+		this.running.set(uid, addresses);
+		this.#stored.learned(uid);
+	}
+}
+
+function deployment(name: string, version: string): Resource {
+	const id = { ...idOf(Deployment, name), uid: `uid-${name}` };
+	const resource = resourceOf(Deployment, { id, data: create(DeploymentSchema) });
+	return { ...resource, version, generation: version };
+}
+
+describe("the registry view of a deployment with several servers", () => {
+	it("is not changed by a server that is cut off from what another one follows", async () => {
+		const storage = new Storage();
+		const stale = new Server(storage);
+		stale.followed = ["meta"];
+		stale.upToDateMs = 1_000;
+		stale.read("meta", deployment("a", "1"), deployment("gone", "1"));
+		await storage.pass(5_000);
+		stale.followed = [];
+		const current = new Server(storage);
+		current.followed = ["meta"];
+		current.upToDateMs = 9_000;
+		current.read("meta", deployment("a", "2"), deployment("new", "1"));
+		await storage.pass(5_000);
+		const stored = ["as of 9 s", "meta a 2", "meta new 1"];
+		expect(await storage.stored()).toEqual(stored);
+
+		const { commits } = storage;
+		for (let times = 0; times < 10; times++) {
+			stale.read("meta");
+			current.read("meta");
+			await storage.pass(1_500);
+		}
+		expect(await storage.stored()).toEqual(stored);
+		expect(storage.commits).toBe(commits);
+	});
+
+	it("has the same of two servers of a meta deployment, each followed by another server", async () => {
+		const storage = new Storage();
+		const [one, two] = [new Server(storage), new Server(storage)];
+		one.followed = ["meta-1"];
+		two.followed = ["meta-2"];
+		for (const server of [one, two]) {
+			server.upToDateMs = 1_000;
+		}
+		one.read("meta-1", deployment("a", "1"), deployment("b", "1"));
+		await storage.pass(5_000);
+		two.read("meta-2", deployment("a", "1"), deployment("b", "1"));
+		await storage.pass(5_000);
+		const { commits } = storage;
+		for (let times = 0; times < 10; times++) {
+			one.read("meta-1");
+			two.read("meta-2");
+			await storage.pass(1_500);
+		}
+		const stored = ["meta-1 a 1", "meta-1 b 1", "meta-2 a 1", "meta-2 b 1"];
+		expect(await storage.stored()).toEqual(["as of 1 s", ...stored]);
+		expect(storage.commits).toBe(commits);
+
+		one.view.apply("meta-1", deployment("a", "1"), "removed");
+		one.read("meta-1");
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["as of 1 s", "meta-1 b 1", "meta-2 b 1"]);
+	});
+
+	it("has what was read right before its server was cut off", async () => {
+		const storage = new Storage();
+		const server = new Server(storage);
+		server.followed = ["meta"];
+		server.read("meta", deployment("a", "1"));
+		server.followed = [];
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["meta a 1"]);
+	});
+
+	it("has the addresses that were learned last, also without a meta deployment, but not each at once", async () => {
+		const storage = new Storage();
+		const [one, two] = [new Server(storage), new Server(storage)];
+		for (const server of [one, two]) {
+			server.followed = ["meta"];
+			server.upToDateMs = 1_000;
+			server.read("meta", deployment("a", "1"));
+		}
+		await storage.pass(5_000);
+		for (const server of [one, two]) {
+			server.followed = [];
+		}
+		one.learn("uid-a", "https://1");
+		await storage.pass(5_000);
+		expect(await storage.stored()).toContain("meta a 1 https://1");
+		two.read("meta");
+		await storage.pass(5_000);
+		expect(await storage.stored()).toContain("meta a 1 https://1");
+
+		const { commits } = storage;
+		for (let times = 0; times < 40; times++) {
+			one.learn("uid-a", "https://1", ...(times % 2 ? ["https://2"] : []));
+			await storage.pass(1_500);
+		}
+		expect(storage.commits - commits).toBeLessThanOrEqual(2);
+		await storage.pass(60_000);
+		expect(await storage.stored()).toContain("meta a 1 https://1 https://2");
+	});
+});
