@@ -43,8 +43,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
 				server.crash();
 			}
 		}
-		for (const { lifetime } of sim.meta.servers) {
-			lifetime.end();
+		for (const server of sim.meta.servers) {
+			server.crash();
 		}
 		sim.end();
 	}
@@ -122,7 +122,7 @@ async function run(sim: SimulationContext): Promise<void> {
 }
 
 function problemOf(sim: SimulationContext): string | undefined {
-	return unsettled(sim.observer.records) ?? unreachable(sim);
+	return unsettled(sim.observer.records) ?? unreachable(sim) ?? sim.meta.problem();
 }
 
 /** In the end the servers of each deployment that run are known, and no others. */
@@ -253,9 +253,15 @@ async function disable(sim: SimulationContext, isRunning: () => boolean): Promis
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000]));
 		const deployment = sim.deployments[sim.below(sim.deployments.length)];
 		const name = deployment === undefined ? "" : registeredName(sim, deployment);
-		sim.meta.disable(name, true);
+		await sim.meta.disable(name, true);
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000, 60_000]));
-		sim.meta.disable(name, false);
+		await sim.meta.disable(name, false);
+	}
+	for (;;) {
+		for (const name of sim.meta.disabled()) {
+			await sim.meta.disable(name, false);
+		}
+		await sim.wait(10_000);
 	}
 }
 
