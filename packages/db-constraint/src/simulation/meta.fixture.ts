@@ -5,11 +5,7 @@ import { DeletedDeployment, Deployment, metaService, metaTypes } from "../regist
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
-import {
-	metaAddresses,
-	type SimulatedMetaDeployment,
-	type SimulatedMetaServer,
-} from "./participants.fixture.ts";
+import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";
 import { ServerGroup } from "./server-group.fixture.ts";
 import { ServerProcess, type SharedState } from "./server-process.fixture.ts";
 import { SimulatedLeases } from "./simulated-leases.fixture.ts";
@@ -26,6 +22,7 @@ const descriptor = new ServiceDescriptor({
 /** See `SimulatedMetaDeployment`. Its servers run as those of other deployments do, at addresses that others know. */
 export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly name = name;
+	readonly addresses: readonly string[];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #group: ServerGroup<ServerProcess>;
@@ -35,6 +32,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
+		this.addresses = sim.pick([["http://meta-1"], ["http://meta-1", "http://meta-2"]]);
 		const leases = new SimulatedLeases(sim);
 		const authoritative = new AuthoritativeStorage(sim, leases);
 		this.#authoritative = authoritative;
@@ -51,7 +49,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 
 	#create(shared: SharedState): ServerProcess {
 		const isFree = (address: string) => this.#sim.serversAt(address).length === 0;
-		const address = metaAddresses.find(isFree);
+		const address = this.addresses.find(isFree);
 		if (address === undefined) {
 			throw new Error("a server of the meta deployment runs at each of its addresses");
 		}
@@ -72,7 +70,9 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	}
 
 	start(): void {
-		this.#group.start();
+		if (this.servers.length < this.addresses.length) {
+			this.#group.start();
+		}
 	}
 
 	crash(server: SimulatedMetaServer): void {

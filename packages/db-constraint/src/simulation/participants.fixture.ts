@@ -91,9 +91,6 @@ export interface SimulatedDeployment {
 	readonly isGone: boolean;
 }
 
-/** The addresses of the servers of the meta deployment, by which all others know it. */
-export const metaAddresses: readonly string[] = ["http://meta-1"];
-
 /** A server of the meta deployment, from its start to its crash. */
 export interface SimulatedMetaServer extends SimulatedProcess {
 	/** Does nothing for a while. */
@@ -104,6 +101,8 @@ export interface SimulatedMetaServer extends SimulatedProcess {
 /** The deployment that keeps the registrations of all others. */
 export interface SimulatedMetaDeployment {
 	readonly name: string;
+	/** The addresses of its servers, by which all others know it. */
+	readonly addresses: readonly string[];
 	readonly servers: readonly SimulatedMetaServer[];
 	/** Starts a server. */
 	start(): void;

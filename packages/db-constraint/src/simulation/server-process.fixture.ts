@@ -17,7 +17,7 @@ import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
 import { networkTransport } from "./network.fixture.ts";
-import { metaAddresses, type SimulatedProcess } from "./participants.fixture.ts";
+import type { SimulatedProcess } from "./participants.fixture.ts";
 import { Lifetime } from "./server-lifetime.fixture.ts";
 import type { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
@@ -128,7 +128,8 @@ export class ServerProcess implements SimulatedProcess {
 			backend: this.storage,
 			descriptor,
 			deployment: {
-				...{ name, service, region, version, address, metaAddresses },
+				...{ name, service, region, version, address },
+				metaAddresses: sim.meta.addresses,
 				connect: (to) => this.#connect(to),
 				ownService: () => {
 					if (this.#client === undefined) {

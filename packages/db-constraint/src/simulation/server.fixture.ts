@@ -1,10 +1,6 @@
 import { Refused } from "@plinth/storage";
 import { MissingDeployments } from "./missing-deployments.fixture.ts";
-import {
-	metaAddresses,
-	type SimulatedDeployment,
-	type SimulatedServer,
-} from "./participants.fixture.ts";
+import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { ServerProcess, type SharedState } from "./server-process.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
@@ -35,7 +31,7 @@ export class Server extends ServerProcess implements SimulatedServer {
 			address: sim.freeAddress(addressBefore),
 			mayDrop: isForced,
 			connect: (address, network) =>
-				metaAddresses.includes(address) ? missing.hideFrom(network) : network,
+				sim.meta.addresses.includes(address) ? missing.hideFrom(network) : network,
 			onEnd: (failure) => {
 				if (failure instanceof Refused && failure.message.includes("--drop-versions-in-use")) {
 					deployment.refused();
