@@ -4,7 +4,7 @@ import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resourc
 import type { Mutation } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
-import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
+import { recordOf } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
@@ -14,6 +14,7 @@ import type {
 } from "./participants.fixture.ts";
 import { type SimulatedSchema, schemasOf, versionedSchemasOf } from "./schemas.fixture.ts";
 import { Server } from "./server.fixture.ts";
+import { ServerGroup } from "./server-group.fixture.ts";
 import { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
@@ -48,13 +49,10 @@ export class Deployment implements SimulatedDeployment {
 	readonly service: SimulatedService;
 	schema: SimulatedSchema;
 	readonly environment: Environment;
-	servers: readonly Server[] = [];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
-	readonly #leases: SimulatedLeases;
+	readonly #group: ServerGroup<Server>;
 	#addressBefore: string | undefined;
-	/** The number of servers to start once it is resumed; `undefined` while it is not halted. */
-	#halted: number | undefined;
 	isGone = false;
 	isForced = false;
 	wasForced = false;
@@ -75,8 +73,14 @@ export class Deployment implements SimulatedDeployment {
 			predecessorUid: "",
 		};
 		this.environment = { ...localEnvironment(""), self: this.info };
-		this.#leases = new SimulatedLeases(sim);
-		this.#authoritative = new AuthoritativeStorage(sim, this.#leases);
+		const leases = new SimulatedLeases(sim);
+		const authoritative = new AuthoritativeStorage(sim, leases);
+		this.#authoritative = authoritative;
+		this.#group = new ServerGroup(sim, {
+			name: this.info.name,
+			authoritative,
+			create: () => new Server(sim, this, { authoritative, leases }, this.#addressBefore),
+		});
 		this.#authoritative.onCommit((_mutations, { resources }) => {
 			for (const resource of resources) {
 				this.#learnUid(resource);
@@ -118,50 +122,30 @@ export class Deployment implements SimulatedDeployment {
 		}
 	}
 
+	get servers(): readonly Server[] {
+		return this.#group.running;
+	}
+
 	start(): void {
-		if (this.#halted !== undefined) {
-			this.#halted += 1;
-			return;
-		}
-		const server = new Server(this.#sim, this, {
-			authoritative: this.#authoritative,
-			leases: this.#leases,
-			...(this.#addressBefore !== undefined && { addressBefore: this.#addressBefore }),
-		});
-		this.servers = [...this.servers, server];
-		server.start();
-		this.#sim.trace.add(this.info.name, () => "a server starts");
+		this.#group.start();
 	}
 
 	endpoints(): readonly string[] {
-		return [...this.#authoritative.all()].flatMap((resource) => {
-			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
-			const record = isRecord ? recordOf(resource).record : undefined;
-			return record?.case === "endpoint" ? [record.value.address] : [];
-		});
+		return this.#group.recorded();
 	}
 
 	crash(server: SimulatedServer): void {
-		this.#sim.trace.add(this.info.name, () => "a server crashes");
-		this.servers = this.servers.filter((each) => each !== server);
 		this.#addressBefore = server.address;
-		server.crash();
+		this.#group.crash(server);
 	}
 
 	halt(): void {
-		this.#halted = 0;
-		for (const server of this.servers) {
-			this.crash(server);
-			this.#halted += 1;
-		}
+		this.#addressBefore = this.servers.at(-1)?.address ?? this.#addressBefore;
+		this.#group.halt();
 	}
 
 	resume(): void {
-		const servers = this.#halted ?? 0;
-		this.#halted = undefined;
-		for (let started = 0; started < servers; started++) {
-			this.start();
-		}
+		this.#group.resume();
 	}
 
 	backUp(): () => void {

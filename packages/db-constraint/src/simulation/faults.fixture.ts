@@ -21,6 +21,8 @@ export interface Faults {
 	readonly late: number;
 	/** The mean time between two crashes, in milliseconds; `Infinity` for no crashes. */
 	readonly crashEveryMs: number;
+	/** The mean time between two splits from the meta deployment, in milliseconds; `Infinity` for none. */
+	readonly splitEveryMs: number;
 	/** That a deployment is missing from the registry view with which a server starts. */
 	readonly missing: number;
 }
@@ -36,6 +38,7 @@ export const noFaults: Faults = {
 	broken: 0,
 	late: 0,
 	crashEveryMs: Number.POSITIVE_INFINITY,
+	splitEveryMs: Number.POSITIVE_INFINITY,
 	missing: 0,
 };
 
@@ -63,6 +66,7 @@ export function drawFaults(
 		broken: one(0, 0.02, 0.1),
 		late: hasLate ? one(0.3, 0.7, 0.95) : 0,
 		crashEveryMs: one(Number.POSITIVE_INFINITY, 60_000, 20_000),
+		splitEveryMs: one(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 60_000, 20_000),
 		missing: one(0, 0.1, 0.3),
 	};
 }

@@ -116,9 +116,9 @@ async function halt(sim: SimulationContext, deployment: SimulatedDeployment): Pr
 	await sim.wait(sim.random.next() * sim.pick([0, 1_000, 20_000, 60_000]));
 }
 
-/** An operator deletes a Deployment, as soon as a server of the meta deployment runs. */
+/** An operator deletes a Deployment, as soon as a server of the meta deployment does it. */
 async function deleteDeployment(sim: SimulationContext, uid: string): Promise<void> {
-	while (sim.meta.servers.length === 0 || !(await sim.meta.delete(uid))) {
+	while (!(await sim.meta.delete(uid))) {
 		await sim.wait(200);
 	}
 }

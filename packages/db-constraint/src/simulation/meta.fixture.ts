@@ -1,102 +1,101 @@
-import type { Transport } from "@connectrpc/connect";
-import { createInProcessTransport } from "@plinth/in-process";
-import { type Resource, ResourceService } from "@plinth/proto";
-import { decodeShared, encodeData, idOf, newUlid, TypeRegistry } from "@plinth/resource";
-import { createResourceService, insecureAllowAll } from "@plinth/resource-service";
-import type { Runtime } from "@plinth/runtime";
-import { CasFailure, NotFound } from "@plinth/storage";
-import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
-import { DeletedDeployment, Deployment, metaTypes } from "../registry/meta-types.ts";
-import { deploymentOf } from "../registry/registry-view.ts";
-import { AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
-import { faultyStorage } from "./faulty-storage.fixture.ts";
-import type { SimulatedMetaDeployment, SimulatedProcess } from "./participants.fixture.ts";
-import { Lifetime } from "./server-lifetime.fixture.ts";
+import type { Client } from "@connectrpc/connect";
+import type { Resource, ResourceService } from "@plinth/proto";
+import { decodeShared, encodeData, idOf } from "@plinth/resource";
+import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
+import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
+import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";
+import { ServerGroup } from "./server-group.fixture.ts";
+import { ServerProcess, type SharedState } from "./server-process.fixture.ts";
+import { SimulatedLeases } from "./simulated-leases.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
-/** A server of the meta deployment: the resource API of meta types, and nothing else. */
-class MetaServer implements SimulatedProcess {
-	readonly name = metaName;
-	readonly address = metaAddress;
-	readonly lifetime = new Lifetime();
-	readonly runtime: Runtime;
-	readonly transport: Transport;
+const region = "r1";
+const name = `${metaService}-${region}`;
+const descriptor = new ServiceDescriptor({
+	types: metaTypes,
+	foreignTypes: [],
+	service: metaService,
+});
 
-	constructor(sim: SimulationContext, authoritative: AuthoritativeStorage) {
-		const { lifetime } = this;
-		const runtime = lifetime.runtime(sim.runtime, sim.runtime.clock, sim.random);
-		this.runtime = runtime;
-		const stored = faultyStorage(
-			sim,
-			metaName,
-			backendOf(sim, authoritative, lifetime, sim.isLagging),
-			lifetime,
-		);
-		const service = createResourceService({
-			backend: recordDeletedDeployments(stored, runtime),
-			registry: new TypeRegistry([...metaTypes]),
-			authorizer: insecureAllowAll,
-			runtime,
-		});
-		this.transport = createInProcessTransport(
-			(router) => router.service(ResourceService, service),
-			runtime,
-		);
-	}
-}
-
-const metaName = "meta-r1";
-
-/** The address of all servers of the meta deployment, one after the other. */
-export const metaAddress = "http://meta-r1";
-
-/** See `SimulatedMetaDeployment`: a storage that persists, and servers that start and crash. */
+/** See `SimulatedMetaDeployment`. Its servers run as those of other deployments do, at addresses that others know. */
 export class MetaDeployment implements SimulatedMetaDeployment {
-	readonly name = metaName;
-	servers: readonly SimulatedProcess[] = [];
+	readonly name = name;
+	readonly addresses: readonly string[];
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
-	readonly #addresses = new Map<string, string>();
+	readonly #group: ServerGroup<ServerProcess>;
 	readonly #names = new Map<string, string>();
+	/** The uids of Deployments that were deleted. */
+	readonly #deleted = new Set<string>();
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
-		this.#authoritative = new AuthoritativeStorage(sim);
-		this.#authoritative.onCommit((_mutations, { resources }) => {
+		this.addresses = sim.pick([["http://meta-1"], ["http://meta-1", "http://meta-2"]]);
+		const leases = new SimulatedLeases(sim);
+		const authoritative = new AuthoritativeStorage(sim, leases);
+		this.#authoritative = authoritative;
+		this.#group = new ServerGroup(sim, {
+			...{ name, authoritative },
+			create: () => this.#create({ authoritative, leases }),
+		});
+		authoritative.onCommit((_mutations, { resources }) => {
 			for (const resource of resources) {
 				this.#onCommitted(resource);
 			}
 		});
 	}
 
-	start(): void {
-		this.servers = [...this.servers, new MetaServer(this.#sim, this.#authoritative)];
-		this.#sim.trace.add(this.name, () => "a server starts");
+	#create(shared: SharedState): ServerProcess {
+		const isFree = (address: string) => this.#sim.serversAt(address).length === 0;
+		const address = this.addresses.find(isFree);
+		if (address === undefined) {
+			throw new Error("a server of the meta deployment runs at each of its addresses");
+		}
+		const server: ServerProcess = new ServerProcess(this.#sim, {
+			...shared,
+			...{ name, service: metaService, region, address, version: "v1" },
+			...{ descriptor, types: metaTypes, isMeta: true },
+			onEnd: () => {
+				this.crash(server);
+				void this.#sim.wait(500).then(() => this.start());
+			},
+		});
+		return server;
 	}
 
-	crash(server: SimulatedProcess): void {
-		this.#sim.trace.add(this.name, () => "a server crashes");
-		this.servers = this.servers.filter((each) => each !== server);
-		server.lifetime.end();
+	get servers(): readonly ServerProcess[] {
+		return this.#group.running;
+	}
+
+	start(): void {
+		if (this.servers.length < this.addresses.length) {
+			this.#group.start();
+		}
+	}
+
+	crash(server: SimulatedMetaServer): void {
+		this.#group.crash(server);
 	}
 
 	#onCommitted(resource: Resource | undefined): void {
 		if (resource?.id?.type?.kind === DeletedDeployment.type.kind) {
 			const { uid } = decodeShared(DeletedDeployment, resource).data;
-			this.#sim.trace.add(this.name, () => `${this.nameOf(uid)} is deleted`);
+			this.#sim.trace.add(name, () => `${this.nameOf(uid)} is deleted`);
+			this.#deleted.add(uid);
 			this.#sim.observer.deploymentDeleted(uid);
 			return;
 		}
 		if (resource === undefined || resource.id?.type?.kind !== Deployment.type.kind) {
 			return;
 		}
-		const { uid, name, version, address } = deploymentOf(resource);
-		this.#names.set(uid, name);
-		this.#addresses.set(name, address);
+		const { uid, name: registered, version } = deploymentOf(resource);
+		this.#names.set(uid, registered);
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(uid) !== version) {
 			announced.set(uid, version);
-			this.#sim.trace.add(this.name, () => `${name} has the version ${version}`);
+			this.#sim.trace.add(name, () => `${registered} has the version ${version}`);
 		}
 	}
 
@@ -104,49 +103,65 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		return this.#names.get(uid);
 	}
 
+	addressOf(deployment: string): string | undefined {
+		return this.#registered().find((each) => each.name === deployment)?.address;
+	}
+
+	#registered(): readonly RegisteredDeployment[] {
+		return [...this.#authoritative.all()].flatMap((resource) =>
+			resource.id?.type?.kind === Deployment.type.kind ? deploymentOf(resource) : [],
+		);
+	}
+
 	async delete(uid: string): Promise<boolean> {
-		const name = this.nameOf(uid);
-		if (name === undefined) {
-			return false;
+		const registered = this.#registered().find((each) => each.uid === uid);
+		if (registered === undefined) {
+			return this.#deleted.has(uid);
 		}
-		const { runtime } = this.#sim;
-		const backend = backendOf(this.#sim, this.#authoritative, new Lifetime(), false);
-		const stored = await backend.lookup(idOf(Deployment, name));
-		if (stored?.id?.uid !== uid) {
+		return this.#attempt(async (client) => {
+			await client.delete({ id: { ...idOf(Deployment, registered.name), uid } });
+		});
+	}
+
+	disabled(): readonly string[] {
+		return this.#registered().flatMap((each) => (each.disabled ? each.name : []));
+	}
+
+	disable(deployment: string, disabled: boolean): Promise<boolean> {
+		return this.#attempt(async (client) => {
+			const { resource } = await client.read({ id: idOf(Deployment, deployment) });
+			if (resource !== undefined) {
+				const data = { ...decodeShared(Deployment, resource).data, disabled };
+				await client.write({
+					resource: { ...resource, data: encodeData(Deployment.schema, data) },
+				});
+				this.#sim.trace.add(name, () => `${deployment} is ${disabled ? "disabled" : "enabled"}`);
+			}
+		});
+	}
+
+	/** Calls one of the servers, as operators do. Returns whether it responds that this was done. */
+	async #attempt(
+		call: (client: Client<typeof ResourceService>) => Promise<void>,
+	): Promise<boolean> {
+		const server = this.servers[this.#sim.below(this.servers.length)];
+		if (server?.client === undefined || !server.isOpen) {
 			return false;
 		}
 		try {
-			await recordDeletedDeployments(backend, runtime).commit([
-				{ op: "delete", id: stored.id, expectedVersion: stored.version },
-			]);
+			await server.lifetime.observe(call(server.client), () => new Error("the server crashed"));
 			return true;
 		} catch (failure) {
-			if (!(failure instanceof CasFailure)) {
-				throw failure;
-			}
+			this.#sim.observer.failed(name, failure);
 			return false;
 		}
 	}
 
-	addressOf(name: string): string | undefined {
-		return this.#addresses.get(name);
-	}
-
-	disable(name: string, disabled: boolean): void {
-		try {
-			const stored = this.#authoritative.store.read(idOf(Deployment, name));
-			const data = { ...decodeShared(Deployment, stored).data, disabled };
-			const next = {
-				...stored,
-				generation: newUlid(this.#sim.runtime),
-				data: encodeData(Deployment.schema, data),
-			};
-			this.#authoritative.commit([{ op: "put", resource: next, expectedVersion: stored.version }]);
-			this.#sim.trace.add(this.name, () => `${name} is ${disabled ? "disabled" : "enabled"}`);
-		} catch (failure) {
-			if (!(failure instanceof NotFound)) {
-				throw failure;
-			}
-		}
+	problem(): string | undefined {
+		const running = this.servers.map(({ address }) => address).sort();
+		const recorded = [...this.#group.recorded()].sort();
+		return running.join() === recorded.join()
+			? undefined
+			: `${name} names ${recorded} as its servers, and has ${running}`;
 	}
 }

@@ -19,7 +19,9 @@ export function networkTransport(
 	function pickServer(): SimulatedProcess & { readonly transport: Transport } {
 		const servers = sim.serversAt(address).flatMap((server) => {
 			const { lifetime, runtime, name, transport } = server;
-			return transport === undefined ? [] : [{ lifetime, runtime, name, address, transport }];
+			return transport === undefined || sim.splits.separates(from, server)
+				? []
+				: [{ lifetime, runtime, name, address, transport }];
 		});
 		const server = servers[sim.below(servers.length)];
 		if (server === undefined) {
@@ -46,6 +48,9 @@ export function networkTransport(
 					await to.lifetime.awake();
 				}
 				await sim.delay();
+				if (sim.splits.separates(from, to)) {
+					throw unreachable();
+				}
 				return response;
 			}
 			if (sim.happens(repeated)) {
@@ -77,6 +82,11 @@ export function networkTransport(
 			}
 			const to = pickServer();
 			const ends = new StreamEnd(to.lifetime, signal);
+			const stop = sim.splits.onChange(() => {
+				if (sim.splits.separates(from, to)) {
+					ends.end();
+				}
+			});
 			const opened = await to.lifetime.observe(
 				to.transport.stream(method, ends.signal, undefined, header, input),
 				unreachable,
@@ -94,6 +104,7 @@ export function networkTransport(
 						yield message;
 					}
 				} finally {
+					stop();
 					ends.end();
 				}
 			}
@@ -114,6 +125,9 @@ class StreamEnd {
 			end();
 		}
 		caller?.addEventListener("abort", end, { once: true });
+		if (caller?.aborted) {
+			end();
+		}
 		const forget = to.onEnd(end);
 		this.#forget = () => {
 			forget();

@@ -91,20 +91,33 @@ export interface SimulatedDeployment {
 	readonly isGone: boolean;
 }
 
+/** A server of the meta deployment, from its start to its crash. */
+export interface SimulatedMetaServer extends SimulatedProcess {
+	/** Does nothing for a while. */
+	stall(ms: number): void;
+	crash(): void;
+}
+
 /** The deployment that keeps the registrations of all others. */
 export interface SimulatedMetaDeployment {
 	readonly name: string;
-	readonly servers: readonly SimulatedProcess[];
+	/** The addresses of its servers, by which all others know it. */
+	readonly addresses: readonly string[];
+	readonly servers: readonly SimulatedMetaServer[];
 	/** Starts a server. */
 	start(): void;
 	/** Stops a server abruptly. */
-	crash(server: SimulatedProcess): void;
+	crash(server: SimulatedMetaServer): void;
 	/** The registered address of a deployment; `undefined` if it is not registered. */
 	addressOf(name: string): string | undefined;
-	/** Disables or enables a deployment, as an operator does. Does nothing if it is not registered. */
-	disable(name: string, disabled: boolean): void;
+	/** Disables or enables a deployment, as an operator does. Returns whether it did. */
+	disable(name: string, disabled: boolean): Promise<boolean>;
+	/** The names of the deployments that are disabled. */
+	disabled(): readonly string[];
 	/** The name under which a uid is or was registered; `undefined` if it never was. */
 	nameOf(uid: string): string | undefined;
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
+	/** A description of what should have settled, or `undefined`. */
+	problem(): string | undefined;
 }

@@ -7,6 +7,7 @@ import type {
 	SimulatedMetaDeployment,
 	SimulatedProcess,
 } from "./participants.fixture.ts";
+import { Splits } from "./splits.fixture.ts";
 import { Trace } from "./trace.fixture.ts";
 import { type Workload, workloadNames, workloads } from "./workload.fixture.ts";
 
@@ -29,6 +30,8 @@ export class SimulationContext {
 	readonly runtime: SeededRuntime;
 	readonly deployments: SimulatedDeployment[] = [];
 	readonly meta: SimulatedMetaDeployment;
+	/** Who can't reach the meta deployment. */
+	readonly splits = new Splits();
 	readonly trace: Trace;
 	readonly observer: Observer;
 	/** The number of commits of the last deployment that are held now. */
@@ -106,6 +109,7 @@ export class SimulationContext {
 	/** Ends all faults. */
 	stopFaults(): void {
 		this.faults = noFaults;
+		this.splits.cut([], []);
 		this.trace.add("faults", () => "no more faults from now on");
 	}
 

@@ -7,6 +7,7 @@ import type { SimulatedDeployment, SimulatedServer } from "./participants.fixtur
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
 import { SimulationContext, type SimulationOptions } from "./simulation-context.fixture.ts";
+import { split } from "./splits.fixture.ts";
 import { serverOf, User } from "./users.fixture.ts";
 
 /** The outcome of one seed. */
@@ -43,8 +44,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
 				server.crash();
 			}
 		}
-		for (const { lifetime } of sim.meta.servers) {
-			lifetime.end();
+		for (const server of sim.meta.servers) {
+			server.crash();
 		}
 		sim.end();
 	}
@@ -64,7 +65,9 @@ async function run(sim: SimulationContext): Promise<void> {
 	let working = true;
 	const perDeployment = sim.pick([1, 1, 2]);
 	const late = sim.pick([0, 0, 1_000, 20_000]);
-	void sim.wait(sim.random.next() * late).then(() => sim.meta.start());
+	for (const _ of sim.meta.addresses) {
+		void sim.wait(sim.random.next() * late).then(() => sim.meta.start());
+	}
 	for (const deployment of sim.deployments) {
 		void sim
 			.wait(sim.random.next() * sim.pick([0, late]))
@@ -78,6 +81,7 @@ async function run(sim: SimulationContext): Promise<void> {
 	const janitor = new User(sim, "janitor");
 	void keepClean(sim, janitor);
 	void crash(sim, () => working);
+	void split(sim, () => working);
 	for (const deployment of sim.deployments) {
 		if (sim.switches || sim.versionsDiffer) {
 			void switchSchema(sim, deployment);
@@ -96,8 +100,9 @@ async function run(sim: SimulationContext): Promise<void> {
 	}
 	await work;
 	sim.stopFaults();
-	if (sim.meta.servers.length === 0) {
-		sim.meta.start();
+	const { meta } = sim;
+	for (let missing = meta.addresses.length - meta.servers.length; missing > 0; missing--) {
+		meta.start();
 	}
 	for (const deployment of sim.deployments) {
 		for (let missing = perDeployment - deployment.servers.length; missing > 0; missing--) {
@@ -122,7 +127,7 @@ async function run(sim: SimulationContext): Promise<void> {
 }
 
 function problemOf(sim: SimulationContext): string | undefined {
-	return unsettled(sim.observer.records) ?? unreachable(sim);
+	return unsettled(sim.observer.records) ?? unreachable(sim) ?? sim.meta.problem();
 }
 
 /** In the end the servers of each deployment that run are known, and no others. */
@@ -234,11 +239,13 @@ function restart(deployment: SimulatedDeployment, server: SimulatedServer | unde
 	}
 }
 
-/** Crashes the meta deployment: for a while no deployment can register, and registry views are stale. */
+/** Crashes or stalls a server of the meta deployment: without others, no deployment can register for a while. */
 async function crashMeta(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
 	const { meta } = sim;
-	const [server] = meta.servers;
-	if (server !== undefined && isRunning()) {
+	const server = meta.servers[sim.below(meta.servers.length)];
+	if (server !== undefined && isRunning() && sim.happens(0.2)) {
+		server.stall(sim.random.next() * sim.pick([1_000, 8_000, 20_000, 60_000]));
+	} else if (server !== undefined && isRunning()) {
 		meta.crash(server);
 		await sim.wait(sim.random.next() * sim.pick([0, 1_000, 20_000, 120_000]));
 		if (isRunning()) {
@@ -253,9 +260,15 @@ async function disable(sim: SimulationContext, isRunning: () => boolean): Promis
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000]));
 		const deployment = sim.deployments[sim.below(sim.deployments.length)];
 		const name = deployment === undefined ? "" : registeredName(sim, deployment);
-		sim.meta.disable(name, true);
+		await sim.meta.disable(name, true);
 		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000, 60_000]));
-		sim.meta.disable(name, false);
+		await sim.meta.disable(name, false);
+	}
+	for (;;) {
+		for (const name of sim.meta.disabled()) {
+			await sim.meta.disable(name, false);
+		}
+		await sim.wait(10_000);
 	}
 }
 
