@@ -151,6 +151,35 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A server of the deployment runs at the registered address.",
 		seed: 3,
 	},
+	"report releases to each deployment once": {
+		rule: "Each release is reported.",
+		seed: 3,
+	},
+	"keep reports from the holder of the shard": {
+		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
+		seed: 7,
+	},
+	"learn no servers from responses": {
+		rule: "Responses name the servers of a deployment that run.",
+		seed: 34,
+	},
+	"start only once a meta deployment responds": {
+		rule: "A server starts with the registry view in its storage.",
+		seed: 0,
+	},
+	"store no registry view": {
+		rule: "A server keeps the registry view in its storage.",
+		seed: 0,
+	},
+	"report to a successor in one attempt": {
+		rule: "References are established with a successor until that succeeds.",
+		seed: 1,
+		options: ["--losses", "1"],
+	},
+	"receive no reports of releases": {
+		rule: "The controllers receive reports of releases.",
+		seed: 1,
+	},
 };
 
 /** The names of all mutants. */

@@ -10,6 +10,7 @@ import { decodeShared } from "@plinth/resource";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import { hashOf } from "../shadow/resource-key.ts";
 import {
 	putRecord,
@@ -76,7 +77,7 @@ export class StoredView {
 		const { view, running } = this.#options;
 		const { entries, record } = await this.#read();
 		const asOf = asOfOf(record);
-		if (asOf === undefined) {
+		if (asOf === undefined || isPlanted("start only once a meta deployment responds")) {
 			return undefined;
 		}
 		const bySource = Map.groupBy(entries.values(), ({ value }) => value.source);
@@ -113,7 +114,9 @@ export class StoredView {
 			try {
 				await sleep(runtime.clock, collectMs, signal);
 				this.#changed = Promise.withResolvers();
-				await this.#write();
+				if (!isPlanted("store no registry view")) {
+					await this.#write();
+				}
 			} catch (failure) {
 				if (!(signal.aborted || isConflict(failure))) {
 					logger.warn({ err: failure }, "the registry view could not be stored: trying again");
