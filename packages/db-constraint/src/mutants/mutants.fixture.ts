@@ -163,6 +163,18 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "Responses name the servers of a deployment that run.",
 		seed: 34,
 	},
+	"do not tell followers which servers run": {
+		rule: "Those who follow a deployment are told which of its servers run.",
+		seed: 0,
+	},
+	"learn no servers from other servers of the deployment": {
+		rule: "The servers of a deployment share which servers of others run.",
+		seed: 0,
+	},
+	"learn servers by what was named earlier": {
+		rule: "A late message does not replace what was named later.",
+		seed: 0,
+	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
 		seed: 0,

@@ -20,6 +20,7 @@ import {
 } from "../shadow/shadow-records.ts";
 import { Deployment, metaService } from "./meta-types.ts";
 import type { RegistryView } from "./registry-view.ts";
+import type { NamedServers, RunningServers } from "./running-servers.ts";
 
 /** Options of a `StoredView`. */
 export interface StoredViewOptions {
@@ -27,8 +28,8 @@ export interface StoredViewOptions {
 	readonly view: RegistryView;
 	/** When the view had the contents of all meta deployments last, in milliseconds; `undefined` if it never had. */
 	readonly upToDateMs: () => number | undefined;
-	/** The addresses of the running servers of a deployment, by its uid, as one of them has named them last. */
-	readonly running: Map<string, readonly string[]>;
+	/** The running servers of the other deployments. */
+	readonly running: RunningServers;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 }
@@ -84,14 +85,12 @@ export class StoredView {
 		const sources = new Set(metaAddresses);
 		for (const source of sources) {
 			for (const { value } of bySource.get(source) ?? []) {
-				const { resource, endpoints } = value;
+				const { resource } = value;
 				if (resource === undefined) {
 					continue;
 				}
 				view.apply(source, resource, "stored");
-				if (endpoints.length > 0) {
-					running.set(resource.id?.uid ?? "", endpoints);
-				}
+				running.takeStored(resource.id?.uid ?? "", storedServers(value));
 				const meta = metaAddressOf(resource);
 				if (meta !== undefined) {
 					sources.add(meta);
@@ -139,13 +138,21 @@ export class StoredView {
 	}
 
 	async #write(): Promise<void> {
-		const { backend, runtime, upToDateMs } = this.#options;
+		const { backend, runtime, running, upToDateMs } = this.#options;
 		const { entries, record } = await this.#read();
+		for (const { value } of entries.values()) {
+			const uid = value.resource?.id?.uid ?? "";
+			const servers = storedServers(value);
+			// Another server has stored it, and this one has not received that yet.
+			if (running.isNewer(uid, servers)) {
+				running.takeStored(uid, servers);
+			}
+		}
 		const wanted = this.#wanted();
 		const mutations: Mutation[] = [];
 		for (const [name, value] of wanted) {
 			const stored = entries.get(name);
-			if (stored === undefined || !equals(RegistryEntrySchema, stored.value, value)) {
+			if (stored === undefined || !isSame(stored.value, value)) {
 				mutations.push(
 					putRecord(runtime, name, stored?.resource, { case: "registryEntry", value }),
 				);
@@ -173,10 +180,11 @@ export class StoredView {
 		const wanted = new Map<string, RegistryEntry>();
 		for (const { source, resource } of view.reported()) {
 			const uid = resource.id?.uid ?? "";
-			const endpoints = [...(running.get(uid) ?? [])].sort();
+			const { addresses, version } = running.of(uid);
+			const servers = { endpoints: [...addresses], endpointsVersion: version };
 			wanted.set(
 				`${prefix}-${hashOf(`${source} ${uid}`).slice(0, 40)}`,
-				create(RegistryEntrySchema, { source, resource, endpoints }),
+				create(RegistryEntrySchema, { source, resource, ...servers }),
 			);
 		}
 		return wanted;
@@ -205,6 +213,20 @@ export class StoredView {
 interface StoredEntry {
 	readonly resource: Resource;
 	readonly value: RegistryEntry;
+}
+
+/** The servers that a stored entry names. */
+export function storedServers({ endpoints, endpointsVersion }: RegistryEntry): NamedServers {
+	return { addresses: endpoints, version: endpointsVersion };
+}
+
+/** Whether two entries say the same. A later version alone is not worth a commit. */
+function isSame(stored: RegistryEntry, { endpointsVersion, ...wanted }: RegistryEntry): boolean {
+	const other = create(RegistryEntrySchema, {
+		...wanted,
+		endpointsVersion: stored.endpointsVersion,
+	});
+	return equals(RegistryEntrySchema, stored, other);
 }
 
 /** The address of a meta deployment, if this is its Deployment. */
