@@ -130,7 +130,7 @@ async function measure(deployments: number): Promise<readonly Row[]> {
 	});
 	const connect = await median(async (i) => {
 		const follower = new AbortController();
-		const feed = deletionFeed(deletions, `uid-${i % deployments}`, follower.signal);
+		const feed = deletionFeed({ deletions, index }, `uid-${i % deployments}`, follower.signal);
 		for await (const { kind } of feed) {
 			if (kind === "end-of-snapshot") {
 				break;

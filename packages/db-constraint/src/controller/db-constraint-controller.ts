@@ -270,6 +270,9 @@ class ShadowReconciler {
 	/** Returns whether this server controls the shadow. */
 	#hint(name: string, deploymentUid: string): boolean {
 		const handlers = this.#handlersOf(name);
+		if (isPlanted("receive no reports of releases")) {
+			return handlers !== undefined;
+		}
 		handlers?.hint(name, deploymentUid);
 		this.#names.put(name);
 		this.#released(name);

@@ -17,8 +17,8 @@ type FollowContext = Pick<
 const restart = { baseMs: 200, maxMs: 10_000 } as const;
 
 /**
- * Watches the deletions of a deployment until the signal aborts. A broken watch restarts with all deletions
- * that are in progress by then.
+ * Watches the deletions of a deployment until the signal aborts, and learns which of its servers run. A broken watch
+ * restarts with all deletions that are in progress by then.
  */
 export async function followDeletions(
 	context: FollowContext,
@@ -44,6 +44,9 @@ export async function followDeletions(
 				backoff.reset();
 				if (event.case === "endOfSnapshot") {
 					warnOfUnserved(context, deploymentUid, references?.types ?? [], event.value.servedTypes);
+				}
+				if (event.case === "servers") {
+					environment.learnServers?.(deploymentUid, event.value.endpoints);
 				}
 				if (event.case === "deletion" && event.value.target !== undefined) {
 					const { target, targetUid } = event.value;

@@ -1,5 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { Backoff } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { establishWithSuccessor } from "../succession/succession.ts";
 
@@ -50,6 +51,9 @@ export class SuccessorReports {
 					{ err: ConnectError.from(failure), successor: uid },
 					"references could not be established with a successor",
 				);
+			}
+			if (isPlanted("report to a successor in one attempt")) {
+				return;
 			}
 			await backoff.wait(signal).catch(() => {});
 		}

@@ -165,6 +165,47 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A server of the deployment runs at the registered address.",
 		seed: 3,
 	},
+	"report releases to each deployment once": {
+		rule: "Each release is reported.",
+		seed: 3,
+	},
+	"keep reports from the holder of the shard": {
+		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
+		seed: 7,
+	},
+	"learn no servers from responses": {
+		rule: "Responses name the servers of a deployment that run.",
+		seed: 34,
+	},
+	"do not tell followers which servers run": {
+		rule: "Those who follow a deployment are told which of its servers run.",
+		seed: 0,
+	},
+	"learn no servers from other servers of the deployment": {
+		rule: "The servers of a deployment share which servers of others run.",
+		seed: 0,
+	},
+	"learn servers by what was named earlier": {
+		rule: "A late message does not replace what was named later.",
+		seed: 0,
+	},
+	"start only once a meta deployment responds": {
+		rule: "A server starts with the registry view in its storage.",
+		seed: 0,
+	},
+	"store no registry view": {
+		rule: "A server keeps the registry view in its storage.",
+		seed: 0,
+	},
+	"report to a successor in one attempt": {
+		rule: "References are established with a successor until that succeeds.",
+		seed: 1,
+		options: ["--losses", "1"],
+	},
+	"receive no reports of releases": {
+		rule: "The controllers receive reports of releases.",
+		seed: 1,
+	},
 };
 
 /** The names of all mutants. */

@@ -80,7 +80,10 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	const { runtime = systemRuntime, logger = silentLogger } = options;
 	const isMeta = options.deployment?.service === metaService;
 	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
-	const ownServers = () => [...constraints.context.index.endpoints.values()];
+	const ownServers = () => {
+		const { endpoints, version } = constraints.context.index;
+		return { addresses: [...endpoints.values()], version };
+	};
 	const dropped = () => constraints.context.index.dropped;
 	const registry = registryOf({ ...options, backend, runtime, logger, ownServers, dropped });
 	await registry?.open();
@@ -166,6 +169,8 @@ class OpenReferences implements References {
 		this.#configuredVersion = constraints.context.environment.self.version;
 		this.#phases = new Phases(logger);
 		this.#steps = new RetriedSteps(runtime, logger);
+		const { index } = constraints.context;
+		index.onRegistryEntry((entry) => registry?.followStored(entry));
 		this.#track(constraints.run(this.#end.signal));
 		const unfollow = followActiveSchema(constraints.context, (schema) => this.#onSchema(schema));
 		this.#end.signal.addEventListener("abort", unfollow, { once: true });

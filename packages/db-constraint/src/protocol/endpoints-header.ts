@@ -1,15 +1,23 @@
 /**
  * The header with which a deployment names its running servers, in each call of another deployment and in each response
- * to one. A response without it is not from the deployment, or from a server that is older than this header.
+ * to one: `version=17,http://a,http://b`. A response without it is not from the deployment, or from a server that is older
+ * than this header. Servers that are older than the version leave it out, and ignore it.
  */
 export const endpointsHeader = "x-plinth-endpoints";
 
 /** The maximum number of addresses in a header. */
 const maxEndpoints = 32;
 
-/** The value of the header. */
-export function encodeEndpoints(addresses: Iterable<string>): string {
-	return [...addresses].slice(0, maxEndpoints).join(",");
+const versionPattern = /^version=([1-9]\d{0,39})$/;
+
+/**
+ * The value of the header.
+ *
+ * @param version - of the deployment's storage, at which these are its servers. Default: not named.
+ */
+export function encodeEndpoints(addresses: Iterable<string>, version = ""): string {
+	const named = [...addresses].slice(0, maxEndpoints);
+	return (version === "" ? named : [`version=${version}`, ...named]).join(",");
 }
 
 /**
@@ -18,9 +26,14 @@ export function encodeEndpoints(addresses: Iterable<string>): string {
  */
 export function decodeEndpoints(value: string, registeredAddress: string): readonly string[] {
 	const scheme = URL.parse(registeredAddress)?.protocol;
-	const addresses = value.split(",", maxEndpoints).flatMap((text) => {
+	const addresses = value.split(",", maxEndpoints + 1).flatMap((text) => {
 		const url = URL.parse(text.trim());
 		return url !== null && url.protocol === scheme ? [url.origin] : [];
 	});
-	return [...new Set(addresses)];
+	return [...new Set(addresses)].slice(0, maxEndpoints);
+}
+
+/** The version in a header; empty if it is not named. */
+export function versionOfEndpoints(value: string): string {
+	return versionPattern.exec(value.split(",", 1)[0] ?? "")?.[1] ?? "";
 }

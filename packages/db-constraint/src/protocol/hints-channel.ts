@@ -1,5 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Logger } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import type {
 	ConstraintContext,
 	Deletion,
@@ -68,7 +69,7 @@ export class HintsChannel implements QueryHints {
 		const unheard = releases.filter(
 			({ target }) => target !== undefined && !this.#queryHolderSoon(shadowName(target), uid),
 		);
-		if (isForwarded) {
+		if (isForwarded || isPlanted("keep reports from the holder of the shard")) {
 			return;
 		}
 		for (let from = 0; from < unheard.length; from += callLimit) {
@@ -189,6 +190,8 @@ export class HintsChannel implements QueryHints {
 				);
 			}
 		}
-		this.#waiting.delete(uid);
+		if (!isPlanted("report releases to each deployment once")) {
+			this.#waiting.delete(uid);
+		}
 	}
 }

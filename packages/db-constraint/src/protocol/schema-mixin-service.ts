@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
@@ -24,7 +24,7 @@ import { recordEstablished } from "../succession/succession.ts";
 import { decideTargets } from "./authorize-targets.ts";
 import { checkOwnerships } from "./check-ownership.ts";
 import { confirmSource } from "./confirm-sources.ts";
-import { deletionFeed } from "./deletion-feed.ts";
+import { type DeletionEvent, deletionFeed } from "./deletion-feed.ts";
 import { refusalOfPredecessor } from "./dropped-deployments.ts";
 import { encodeEndpoints, endpointsHeader } from "./endpoints-header.ts";
 import { establishSources } from "./establish-sources.ts";
@@ -158,7 +158,7 @@ function learnServers(
 }
 
 function endpointsOf({ index }: ConstraintContext): string {
-	return encodeEndpoints(index.endpoints.values());
+	return encodeEndpoints(index.endpoints.values(), index.version);
 }
 
 /**
@@ -290,6 +290,7 @@ async function* watchDeletions(
 	learnServers(context, from, requestHeader);
 	const { index } = context;
 	responseHeader.set(endpointsHeader, endpointsOf(context));
+	const feed = deletionFeed(context, uid, signal);
 	await index.ready(signal);
 	if (references !== undefined) {
 		await recordFollower(context, from, references);
@@ -297,13 +298,24 @@ async function* watchDeletions(
 	// It may have been unreachable, and deletions that it holds may have waited for that.
 	const releases = [...context.deletions.of(uid)];
 	context.hints.reported({ route: routeFrom(context, from), releases }, false);
-	for await (const event of deletionFeed(context.deletions, uid, signal)) {
+	for await (const event of feed) {
 		yield create(WatchImportedServiceDeletionsResponseSchema, {
-			event:
-				event.kind === "deletion"
-					? { case: "deletion", value: { target: event.target, targetUid: event.targetUid } }
-					: { case: "endOfSnapshot", value: { servedTypes: [...context.descriptor.servedTypes] } },
+			event: deletionMessage(context, event),
 		});
+	}
+}
+
+function deletionMessage(
+	context: ConstraintContext,
+	event: DeletionEvent,
+): NonNullable<MessageInitShape<typeof WatchImportedServiceDeletionsResponseSchema>["event"]> {
+	switch (event.kind) {
+		case "deletion":
+			return { case: "deletion", value: { target: event.target, targetUid: event.targetUid } };
+		case "end-of-snapshot":
+			return { case: "endOfSnapshot", value: { servedTypes: [...context.descriptor.servedTypes] } };
+		case "servers":
+			return { case: "servers", value: { endpoints: endpointsOf(context) } };
 	}
 }
 

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { backoffDelayMs, type Clock } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import { deletedHeader, succeededHeader } from "../protocol/dropped-deployments.ts";
 import { endpointsHeader } from "../protocol/endpoints-header.ts";
 
@@ -97,7 +98,7 @@ export class AddressChoice {
 	/** Returns whether the header names the running servers: it is from one of them. */
 	#learn(header: Headers): boolean {
 		const value = header.get(endpointsHeader);
-		if (value !== null) {
+		if (value !== null && !isPlanted("learn no servers from responses")) {
 			this.#options.onEndpoints(value);
 		}
 		return value !== null;

@@ -8,7 +8,12 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
-import { decodeEndpoints, encodeEndpoints, endpointsHeader } from "../protocol/endpoints-header.ts";
+import {
+	decodeEndpoints,
+	encodeEndpoints,
+	endpointsHeader,
+	versionOfEndpoints,
+} from "../protocol/endpoints-header.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
 
 const [a, b, c, registered] = ["http://a", "http://b", "http://c", "http://registered"] as const;
@@ -229,9 +234,20 @@ describe("the addresses in a response", () => {
 		expect(decodeEndpoints("", "https://registered")).toEqual([]);
 	});
 
+	it("follow the version of the storage, if it is named", () => {
+		const value = encodeEndpoints(["http://a", "http://b"], "17");
+		expect(value).toBe("version=17,http://a,http://b");
+		expect(decodeEndpoints(value, registered)).toEqual(["http://a", "http://b"]);
+		expect(versionOfEndpoints(value)).toBe("17");
+		for (const none of ["", "http://a", "version=0", "version=x", "http://a,version=17"]) {
+			expect(versionOfEndpoints(none)).toBe("");
+		}
+	});
+
 	it("are at most 32", () => {
 		const many = Array.from({ length: 100 }, (_, at) => `http://host-${at}`);
 		expect(decodeEndpoints(many.join(","), registered)).toHaveLength(32);
 		expect(encodeEndpoints(many).split(",")).toHaveLength(32);
+		expect(decodeEndpoints(encodeEndpoints(many, "17"), registered)).toHaveLength(32);
 	});
 });

@@ -1,10 +1,15 @@
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
-import { decodeEndpoints, encodeEndpoints } from "../protocol/endpoints-header.ts";
+import {
+	decodeEndpoints,
+	encodeEndpoints,
+	versionOfEndpoints,
+} from "../protocol/endpoints-header.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
@@ -26,7 +31,8 @@ import {
 } from "./registration.ts";
 import { giveBack, RegistryReports, reportOf, withDeployment } from "./registry-report.ts";
 import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
-import { StoredView } from "./stored-view.ts";
+import { type NamedServers, RunningServers } from "./running-servers.ts";
+import { StoredView, storedServers } from "./stored-view.ts";
 
 /** Options of an `DeploymentRegistry`. */
 export interface DeploymentRegistryOptions {
@@ -42,8 +48,8 @@ export interface DeploymentRegistryOptions {
 	readonly ownMeta?: () => Client<typeof ResourceService>;
 	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
-	/** The addresses of the running servers of this deployment. Default: they are not known. */
-	readonly ownServers?: () => readonly string[];
+	/** The running servers of this deployment. Default: they are not known. */
+	readonly ownServers?: () => NamedServers;
 	/** The uids of the deleted deployments of which this one has dropped the sources. Default: none. */
 	readonly dropped?: () => ReadonlySet<string>;
 	readonly runtime: Runtime;
@@ -84,8 +90,7 @@ export class DeploymentRegistry implements Environment {
 	readonly #sources: MetaSources;
 	readonly #listeners = new Set<() => void>();
 	readonly #clients = new Map<string, Client<typeof SchemaMixinService>>();
-	/** The running servers of other deployments, by uid, as these have named them last. Never forgotten. */
-	readonly #running = new Map<string, readonly string[]>();
+	readonly #running = new RunningServers();
 	readonly #stored: StoredView;
 	#loaded: Promise<void> | undefined;
 	readonly #reports: RegistryReports;
@@ -238,11 +243,13 @@ export class DeploymentRegistry implements Environment {
 		const { connect, runtime } = this.#options;
 		const registered = () => this.#view.deployments().get(uid)?.address ?? deployment.address;
 		return createBalancedTransport({
-			addresses: () => ({ running: this.#running.get(uid) ?? [], registered: registered() }),
+			addresses: () => ({ running: this.#running.of(uid).addresses, registered: registered() }),
 			connect,
 			onEndpoints: (value) => this.learnServers(uid, value),
-			ownEndpoints: () =>
-				encodeEndpoints(new Set([...this.#ownServers(), this.#options.deployment.address])),
+			ownEndpoints: () => {
+				const { addresses, version } = this.#ownServers();
+				return encodeEndpoints(new Set([...addresses, this.#options.deployment.address]), version);
+			},
 			onDeleted: (deleted) => this.#refused(deleted, deployment),
 			onSucceeded: (uid, successorUid) => this.#succeeded(uid, successorUid),
 			clock: runtime.clock,
@@ -255,26 +262,32 @@ export class DeploymentRegistry implements Environment {
 			return;
 		}
 		const addresses = decodeEndpoints(endpoints, registered);
-		const known = new Set(this.#running.get(uid));
-		if (known.symmetricDifference(new Set(addresses)).size > 0) {
-			this.#running.set(uid, addresses);
-			this.#stored.learned(uid);
+		if (this.#running.learn(uid, { addresses, version: versionOfEndpoints(endpoints) })) {
+			this.#stored.changed();
+		}
+	}
+
+	/** Some server of this deployment has stored what it knows of another deployment: it may be the only one that was told. */
+	followStored(entry: RegistryEntry): void {
+		const uid = entry.resource?.id?.uid ?? "";
+		if (this.#running.takeStored(uid, storedServers(entry))) {
+			this.#stored.changed();
 		}
 	}
 
 	siblings(): readonly Client<typeof SchemaMixinService>[] {
 		const { connect, deployment } = this.#options;
 		return this.#ownServers()
-			.filter((address) => address !== deployment.address)
+			.addresses.filter((address) => address !== deployment.address)
 			.map((address) => createClient(SchemaMixinService, connect(address)));
 	}
 
 	#isRunningAt(address: string): boolean {
-		return this.#ownServers().includes(address);
+		return this.#ownServers().addresses.includes(address);
 	}
 
-	#ownServers(): readonly string[] {
-		return this.#options.ownServers?.() ?? [];
+	#ownServers(): NamedServers {
+		return this.#options.ownServers?.() ?? { addresses: [], version: "" };
 	}
 
 	async isDeleted(uid: string): Promise<boolean> {
@@ -641,7 +654,7 @@ export class DeploymentRegistry implements Environment {
 		for (const uid of this.#clients.keys()) {
 			if (!this.#view.deployments().has(uid)) {
 				this.#clients.delete(uid);
-				this.#running.delete(uid);
+				this.#running.forget(uid);
 			}
 		}
 		if (this.#registration !== undefined && !this.#hasEnded) {

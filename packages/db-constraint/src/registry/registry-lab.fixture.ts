@@ -93,6 +93,7 @@ export class RegistryLab {
 			runtime,
 			limits: { callTimeoutMs: 60_000 },
 		});
+		constraints.context.index.onRegistryEntry((entry) => registry.followStored(entry));
 		await registry.open();
 		await constraints.schemaPass.begin();
 		await ensureDefaultTenancy(constraints.store, runtime);

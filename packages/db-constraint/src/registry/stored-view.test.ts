@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { Deployment } from "./meta-types.ts";
 import { RegistryView } from "./registry-view.ts";
+import { RunningServers } from "./running-servers.ts";
 import { StoredView } from "./stored-view.ts";
 
 /** One storage, whose commits are counted. */
@@ -54,7 +55,7 @@ class Storage {
 /** A server of the deployment, which follows some servers of meta deployments. */
 class Server {
 	readonly view = new RegistryView();
-	readonly running = new Map<string, readonly string[]>();
+	readonly running = new RunningServers();
 	readonly #stored: StoredView;
 	followed: readonly string[] = [];
 	upToDateMs: number | undefined;
@@ -81,9 +82,9 @@ class Server {
 		this.#stored.changed();
 	}
 
-	learn(uid: string, ...addresses: readonly string[]): void {
-		this.running.set(uid, addresses);
-		this.#stored.learned(uid);
+	learn(uid: string, version: string, ...addresses: readonly string[]): void {
+		this.running.learn(uid, { addresses, version });
+		this.#stored.changed();
 	}
 }
 
@@ -158,7 +159,7 @@ describe("the registry view of a deployment with several servers", () => {
 		expect(await storage.stored()).toEqual(["meta a 1"]);
 	});
 
-	it("has the addresses that were learned last, also without a meta deployment, but not each at once", async () => {
+	it("has the addresses of the latest version, also without a meta deployment", async () => {
 		const storage = new Storage();
 		const [one, two] = [new Server(storage), new Server(storage)];
 		for (const server of [one, two]) {
@@ -170,20 +171,22 @@ describe("the registry view of a deployment with several servers", () => {
 		for (const server of [one, two]) {
 			server.followed = [];
 		}
-		one.learn("uid-a", "https://1");
+		one.learn("uid-a", "7", "https://1", "https://2");
 		await storage.pass(5_000);
-		expect(await storage.stored()).toContain("meta a 1 https://1");
-		two.read("meta");
+		expect(await storage.stored()).toContain("meta a 1 https://1 https://2");
+		two.learn("uid-a", "6", "https://1");
 		await storage.pass(5_000);
-		expect(await storage.stored()).toContain("meta a 1 https://1");
+		expect(await storage.stored()).toContain("meta a 1 https://1 https://2");
 
 		const { commits } = storage;
-		for (let times = 0; times < 40; times++) {
-			one.learn("uid-a", "https://1", ...(times % 2 ? ["https://2"] : []));
+		for (let times = 0; times < 10; times++) {
+			one.learn("uid-a", `${10 + times}`, "https://2", "https://1");
+			two.learn("uid-a", "6", "https://1");
 			await storage.pass(1_500);
 		}
-		expect(storage.commits - commits).toBeLessThanOrEqual(2);
-		await storage.pass(60_000);
-		expect(await storage.stored()).toContain("meta a 1 https://1 https://2");
+		expect(storage.commits).toBe(commits);
+		two.learn("uid-a", "30", "https://1");
+		await storage.pass(5_000);
+		expect(await storage.stored()).toContain("meta a 1 https://1");
 	});
 });

@@ -10,6 +10,7 @@ import { decodeShared } from "@plinth/resource";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import { hashOf } from "../shadow/resource-key.ts";
 import {
 	putRecord,
@@ -19,6 +20,7 @@ import {
 } from "../shadow/shadow-records.ts";
 import { Deployment, metaService } from "./meta-types.ts";
 import type { RegistryView } from "./registry-view.ts";
+import type { NamedServers, RunningServers } from "./running-servers.ts";
 
 /** Options of a `StoredView`. */
 export interface StoredViewOptions {
@@ -28,8 +30,8 @@ export interface StoredViewOptions {
 	readonly upToDateMs: () => number | undefined;
 	/** The sources that are followed now: only what was read of these is newer than what is stored. */
 	readonly followed: () => FollowedSources;
-	/** The addresses of the running servers of a deployment, by its uid, as one of them has named them last. */
-	readonly running: Map<string, readonly string[]>;
+	/** The running servers of the other deployments. */
+	readonly running: RunningServers;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 }
@@ -53,12 +55,6 @@ const refreshMs = 60 * 60_000;
 /** By how much the recorded time may be too early if nothing else is to be written. */
 const toleranceMs = 60_000;
 
-/**
- * How often the addresses of servers are written. Servers of a deployment that can't reach each other may name different
- * ones, in turns.
- */
-const endpointsMs = 30_000;
-
 /** A commit has at most so many records. */
 const batchSize = 100;
 
@@ -69,18 +65,14 @@ const prefix = "registry";
  * of the registry writes what has changed, and one record that says when all of it was up to date.
  *
  * Each server of the deployment writes what it sees, as long as it follows the source: one that is cut off changes
- * nothing that another one has written since, nor does it take the time back. The addresses of servers are those that one
- * of the servers has learned last. A server that lags behind may undo what another one has written, and writes it again
+ * nothing that another one has written since, nor does it take the time back. Of the addresses of servers, those that were
+ * named at the latest version are stored, whichever server has learned them. A server that lags behind may undo what another one has written, and writes it again
  * when it has caught up. Like a view that was not updated, the records prove nothing by what they lack.
  */
 export class StoredView {
 	readonly #options: StoredViewOptions;
 	/** The sources that were followed at some change which is not written yet. */
 	#changedAt = new Set<string>();
-	/** The deployments whose servers this one has learned since it has written them, by uid. */
-	readonly #learned = new Set<string>();
-	/** When such addresses may be written again, on the monotonic clock. */
-	#endpointsDueMs = 0;
 	#changed = Promise.withResolvers<void>();
 
 	constructor(options: StoredViewOptions) {
@@ -98,21 +90,19 @@ export class StoredView {
 		const { view, running } = this.#options;
 		const { entries, record } = await this.#read();
 		const asOf = asOfOf(record);
-		if (asOf === undefined) {
+		if (asOf === undefined || isPlanted("start only once a meta deployment responds")) {
 			return undefined;
 		}
 		const bySource = Map.groupBy(entries.values(), ({ value }) => value.source);
 		const sources = new Set(metaAddresses);
 		for (const source of sources) {
 			for (const { value } of bySource.get(source) ?? []) {
-				const { resource, endpoints } = value;
+				const { resource } = value;
 				if (resource === undefined) {
 					continue;
 				}
 				view.apply(source, resource, "stored");
-				if (endpoints.length > 0) {
-					running.set(resource.id?.uid ?? "", endpoints);
-				}
+				running.takeStored(resource.id?.uid ?? "", storedServers(value));
 				const meta = metaAddressOf(resource);
 				if (meta !== undefined) {
 					sources.add(meta);
@@ -130,12 +120,6 @@ export class StoredView {
 		this.#changed.resolve();
 	}
 
-	/** Writes the addresses of the servers of a deployment, not too often. */
-	learned(uid: string): void {
-		this.#learned.add(uid);
-		this.changed();
-	}
-
 	/** Writes changes until the signal aborts. */
 	async run(signal: AbortSignal): Promise<void> {
 		const { runtime, logger } = this.#options;
@@ -144,7 +128,9 @@ export class StoredView {
 			try {
 				await sleep(runtime.clock, collectMs, signal);
 				this.#changed = Promise.withResolvers();
-				await this.#write();
+				if (!isPlanted("store no registry view")) {
+					await this.#write();
+				}
 			} catch (failure) {
 				if (!(signal.aborted || isConflict(failure))) {
 					logger.warn({ err: failure }, "the registry view could not be stored: trying again");
@@ -155,15 +141,12 @@ export class StoredView {
 		}
 	}
 
-	/** Waits for a change, until addresses may be written again, or until it is to be recorded that there was no change. */
+	/** Waits for a change, or until it is to be recorded that there was no change. */
 	async #nextChange(signal: AbortSignal): Promise<void> {
 		const ends = new AbortController();
 		const end = () => ends.abort();
 		signal.addEventListener("abort", end, { once: true });
-		const { clock } = this.#options.runtime;
-		const waitMs =
-			this.#learned.size === 0 ? refreshMs : Math.max(0, this.#endpointsDueMs - clock.monotonic());
-		const refreshed = sleep(clock, waitMs, ends.signal).catch(() => {});
+		const refreshed = sleep(this.#options.runtime.clock, refreshMs, ends.signal).catch(() => {});
 		await Promise.race([this.#changed.promise, refreshed]);
 		signal.removeEventListener("abort", end);
 		end();
@@ -173,18 +156,16 @@ export class StoredView {
 		const { backend, runtime, upToDateMs } = this.#options;
 		const followed = this.#options.followed();
 		const { entries, record } = await this.#read();
-		const learned = this.#takeLearned();
+		this.#takeNewerServers(entries);
 		const changedAt = this.#changedAt;
 		this.#changedAt = new Set();
 		const wanted = this.#wanted();
 		const mutations: Mutation[] = [];
 		for (const [name, seen] of wanted) {
 			const stored = entries.get(name);
-			const value = merged(seen, stored?.value, {
-				isFollowed: followed.addresses.has(seen.source) || changedAt.has(seen.source),
-				isLearned: learned.has(seen.resource?.id?.uid ?? ""),
-			});
-			if (value !== undefined && !(stored && equals(RegistryEntrySchema, stored.value, value))) {
+			const isFollowed = followed.addresses.has(seen.source) || changedAt.has(seen.source);
+			const value = merged(seen, stored?.value, isFollowed);
+			if (value !== undefined && !(stored && isSame(stored.value, value))) {
 				mutations.push(
 					putRecord(runtime, name, stored?.resource, { case: "registryEntry", value }),
 				);
@@ -210,23 +191,20 @@ export class StoredView {
 			}
 		} catch (failure) {
 			this.#changedAt = this.#changedAt.union(changedAt);
-			for (const uid of learned) {
-				this.#learned.add(uid);
-			}
 			throw failure;
 		}
 	}
 
-	/** The deployments whose learned addresses are to be written now. */
-	#takeLearned(): ReadonlySet<string> {
-		const now = this.#options.runtime.clock.monotonic();
-		if (this.#learned.size === 0 || now < this.#endpointsDueMs) {
-			return new Set();
+	/** Another server may have stored addresses that this one has not received yet. */
+	#takeNewerServers(entries: ReadonlyMap<string, StoredEntry>): void {
+		const { running } = this.#options;
+		for (const { value } of entries.values()) {
+			const uid = value.resource?.id?.uid ?? "";
+			const servers = storedServers(value);
+			if (running.isNewer(uid, servers)) {
+				running.takeStored(uid, servers);
+			}
 		}
-		this.#endpointsDueMs = now + endpointsMs;
-		const learned = new Set(this.#learned);
-		this.#learned.clear();
-		return learned;
 	}
 
 	#wanted(): ReadonlyMap<string, RegistryEntry> {
@@ -234,10 +212,11 @@ export class StoredView {
 		const wanted = new Map<string, RegistryEntry>();
 		for (const { source, resource } of view.reported()) {
 			const uid = resource.id?.uid ?? "";
-			const endpoints = [...(running.get(uid) ?? [])].sort();
+			const { addresses, version } = running.of(uid);
+			const servers = { endpoints: [...addresses], endpointsVersion: version };
 			wanted.set(
 				`${prefix}-${hashOf(`${source} ${uid}`).slice(0, 40)}`,
-				create(RegistryEntrySchema, { source, resource, endpoints }),
+				create(RegistryEntrySchema, { source, resource, ...servers }),
 			);
 		}
 		return wanted;
@@ -272,15 +251,13 @@ interface StoredEntry {
 function merged(
 	seen: RegistryEntry,
 	stored: RegistryEntry | undefined,
-	{ isFollowed, isLearned }: { readonly isFollowed: boolean; readonly isLearned: boolean },
+	isFollowed: boolean,
 ): RegistryEntry | undefined {
 	if (stored === undefined) {
 		return isFollowed ? seen : undefined;
 	}
-	return {
-		...(isFollowed ? seen : stored),
-		endpoints: isLearned ? seen.endpoints : stored.endpoints,
-	};
+	const { endpoints, endpointsVersion } = seen;
+	return isFollowed ? seen : { ...stored, endpoints, endpointsVersion };
 }
 
 /**
@@ -304,6 +281,20 @@ function keptBy(
 		const same = seen.get(resource?.id?.uid ?? "");
 		return !areAll || (same && resource ? equals(ResourceSchema, same, resource) : false);
 	};
+}
+
+/** The servers that a stored entry names. */
+export function storedServers({ endpoints, endpointsVersion }: RegistryEntry): NamedServers {
+	return { addresses: endpoints, version: endpointsVersion };
+}
+
+/** Whether two entries say the same. A later version alone is not worth a commit. */
+function isSame(stored: RegistryEntry, { endpointsVersion, ...wanted }: RegistryEntry): boolean {
+	const other = create(RegistryEntrySchema, {
+		...wanted,
+		endpointsVersion: stored.endpointsVersion,
+	});
+	return equals(RegistryEntrySchema, stored, other);
 }
 
 /** The address of a meta deployment, if this is its Deployment. */

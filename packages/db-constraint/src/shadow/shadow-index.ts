@@ -1,4 +1,5 @@
 import type { Resource } from "@plinth/proto";
+import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { StorageBackend, WatchEvent } from "@plinth/storage";
 import { type KeyLike, keyString } from "./resource-key.ts";
@@ -41,6 +42,7 @@ export class ShadowIndex {
 	/** The address of each server's record, by its name. */
 	readonly #endpoints = new Map<string, string>();
 	readonly #endpointListeners = new Set<() => void>();
+	readonly #registryListeners = new Set<(entry: RegistryEntry) => void>();
 	readonly #dropped = new Set<string>();
 	readonly #succeeded = new Map<string, string>();
 	#deploymentUid: string | undefined;
@@ -191,6 +193,12 @@ export class ShadowIndex {
 		return () => this.#endpointListeners.delete(listener);
 	}
 
+	/** Calls the listener with each stored entry of the registry view, until the returned function is called. */
+	onRegistryEntry(listener: (entry: RegistryEntry) => void): () => void {
+		this.#registryListeners.add(listener);
+		return () => this.#registryListeners.delete(listener);
+	}
+
 	/** Calls the listener when the record of the deployment has changed, until the returned function is called. */
 	onDeployment(listener: () => void): () => void {
 		this.#deploymentListeners.add(listener);
@@ -258,6 +266,11 @@ export class ShadowIndex {
 				this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
 				for (const listener of this.#descriptorListeners) {
 					listener(this.#descriptor);
+				}
+				break;
+			case "registryEntry":
+				for (const listener of this.#registryListeners) {
+					listener(record.value);
 				}
 				break;
 			case "dropped":

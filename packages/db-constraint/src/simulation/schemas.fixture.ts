@@ -38,6 +38,8 @@ export interface SimulatedSchema {
 	/** The types in which users write. */
 	readonly written: readonly [ResourceType<DescMessage>, ...ResourceType<DescMessage>[]];
 	readonly descriptor: ServiceDescriptor;
+	/** A field that has the rule CASCADE. */
+	readonly cascading: "belongsTo" | "needs";
 }
 
 /** The rules of some fields; `undefined` if the field is not a reference in this schema. */
@@ -59,7 +61,8 @@ export function schemasOf(
 	const { BLOCK, CASCADE, UNSET } = OnDelete;
 	const schema = (name: string, version: string, rules: Rules): SimulatedSchema => {
 		const type = withRules(service === "alpha" ? Thing : Widget, rules);
-		return schemaWith(service, { name, version, types: [type] });
+		const cascading = rules.needs === CASCADE ? "needs" : "belongsTo";
+		return schemaWith(service, { name, version, types: [type], cascading });
 	};
 	return [
 		schema("first", "v1", {}),
@@ -71,12 +74,12 @@ export function schemasOf(
 function schemaWith(
 	service: "alpha" | "beta",
 	parts: Pick<SimulatedSchema, "name" | "version" | "types"> &
-		Partial<Pick<SimulatedSchema, "written">>,
+		Partial<Pick<SimulatedSchema, "written" | "cascading">>,
 ): SimulatedSchema {
-	const { types, written = types } = parts;
+	const { types, written = types, cascading = "belongsTo" } = parts;
 	const foreignTypes = service === "alpha" ? [] : [Thing];
 	const descriptor = new ServiceDescriptor({ types, foreignTypes, service });
-	return { ...parts, type: types[0], written, descriptor };
+	return { ...parts, type: types[0], written, descriptor, cascading };
 }
 
 /** The schemas of a service whose deployments have different versions. */

@@ -4,6 +4,7 @@ import { lose } from "./losses.fixture.ts";
 import { MetaDeployment } from "./meta.fixture.ts";
 import type { Violation } from "./observer.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
+import { checkPromptness } from "./promptness.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
 import { SimulationContext, type SimulationOptions } from "./simulation-context.fixture.ts";
@@ -110,13 +111,23 @@ async function run(sim: SimulationContext): Promise<void> {
 		}
 	}
 	await scheduler.advance(5_000);
+	let isSettling = true;
 	if (sim.happens(0.8)) {
-		void releaseAll(sim, janitor);
+		void releaseAll(sim, janitor, () => isSettling);
 	}
 	for (let passed = 0; passed < settlingMs && !isBroken(); passed += 60_000) {
 		await scheduler.advance(60_000);
 		if (passed >= 120_000 && problemOf(sim) === undefined) {
+			isSettling = false;
 			await probe(sim, janitor);
+			let isChecked = false;
+			void checkPromptness(sim, janitor).then(
+				() => {
+					isChecked = true;
+				},
+				(failure) => sim.observer.violation(3, `${failure}`),
+			);
+			await scheduler.until(() => isChecked || isBroken(), { limitMs: 3_600_000 });
 			return;
 		}
 	}
@@ -176,8 +187,12 @@ async function keepClean(sim: SimulationContext, janitor: User): Promise<void> {
 }
 
 /** Users remove their finalizers from all resources that are being deleted. */
-async function releaseAll(sim: SimulationContext, user: User): Promise<void> {
-	for (;;) {
+async function releaseAll(
+	sim: SimulationContext,
+	user: User,
+	isNeeded: () => boolean,
+): Promise<void> {
+	while (isNeeded()) {
 		for (const { deployment, resource } of [...sim.observer.records.resources.values()]) {
 			const server = serverOf(sim, deployment);
 			if (server !== undefined && resource.id !== undefined) {

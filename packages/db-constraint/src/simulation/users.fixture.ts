@@ -101,6 +101,53 @@ export class User {
 		]);
 	}
 
+	/** Writes a new resource, with a finalizer of users if it is held. Returns whether that succeeds. */
+	create(
+		deployment: SimulatedDeployment,
+		name: string,
+		data: Record<string, unknown> = {},
+		isHeld = false,
+	): Promise<boolean> {
+		const sim = this.#sim;
+		const server = serverOf(sim, deployment);
+		if (server === undefined) {
+			return Promise.resolve(false);
+		}
+		const { type } = server.schema;
+		const tenancy = tenancyOf({ partition: "default", namespace: namespaces[0] });
+		const id = { ...idOf(type, name), tenancy, uid: newUlid(sim.runtime) };
+		const resource = resourceOf(type, { id, data: create<DescMessage>(type.schema, data) });
+		const written = { ...resource, generation: newUlid(sim.runtime) };
+		if (isHeld) {
+			addFinalizer(written, finalizer);
+		}
+		return this.attempt(server, [
+			`create ${name}`,
+			(it) => it.store.commit([{ op: "put", resource: written, expectedVersion: "" }]),
+		]);
+	}
+
+	/**
+	 * Writes a new resource that is to be deleted with a resource of the first service, in another deployment.
+	 *
+	 * @param name - of the target.
+	 * @param as - its own name.
+	 * @returns whether that succeeds.
+	 */
+	reference(
+		holder: SimulatedDeployment,
+		target: SimulatedDeployment,
+		name: string,
+		as = name,
+	): Promise<boolean> {
+		const reference = {
+			...referenceTo({ type: alpha.type.type, name }),
+			tenancy: tenancyOf({ partition: "default", namespace: namespaces[0] }),
+			region: target.info.region,
+		};
+		return this.create(holder, as, { [holder.schema.cascading]: reference }, true);
+	}
+
 	#drawDeployment(): SimulatedDeployment | undefined {
 		const sim = this.#sim;
 		const { deployments, workload } = sim;

@@ -2,7 +2,7 @@
 // @generated from file plinth/schema/v1/schema_mixin_service.proto (package plinth.schema.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ForwardDeletionsRequest, ForwardDeletionsRequest_Deletion, ForwardDeletionsResponse, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportRegistryRequest, ReportRegistryResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot } from "./schema_mixin_service_pb.ts";
+import type { AuthorizeReferencesRequest, AuthorizeReferencesRequest_Target, AuthorizeReferencesResponse, Caller, Caller_Deployment, Caller_User, CheckMetaOwnersRequest, CheckMetaOwnersRequest_Ownership, CheckMetaOwnersResponse, CheckReferencesRequest, CheckReferencesRequest_Question, CheckReferencesResponse, CheckReferencesResponse_Answer, ConfirmBlockadesRequest, ConfirmBlockadesRequest_Blockade, ConfirmBlockadesResponse, DescribeHoldersRequest, DescribeHoldersRequest_Target, DescribeHoldersResponse, DescribeHoldersResponse_Holders, EstablishReferencesRequest, EstablishReferencesRequest_Target, EstablishReferencesResponse, EstablishReferencesResponse_Established, ForwardDeletionsRequest, ForwardDeletionsRequest_Deletion, ForwardDeletionsResponse, Holder, Holder_Use, ReferencedTypes, ReportEstablishedRequest, ReportEstablishedResponse, ReportRegistryRequest, ReportRegistryResponse, ReportReleasesRequest, ReportReleasesRequest_Release, ReportReleasesResponse, Route, SchemaMixinService, WatchImportedServiceDeletionsRequest, WatchImportedServiceDeletionsResponse, WatchImportedServiceDeletionsResponse_Deletion, WatchImportedServiceDeletionsResponse_EndOfSnapshot, WatchImportedServiceDeletionsResponse_Servers } from "./schema_mixin_service_pb.ts";
 import { AuthorizeReferencesRequestSchema, CheckMetaOwnersRequestSchema, CheckReferencesRequestSchema, ConfirmBlockadesRequestSchema, DescribeHoldersRequestSchema, EstablishReferencesRequestSchema, ForwardDeletionsRequestSchema, ReportEstablishedRequestSchema, ReportRegistryRequestSchema, ReportReleasesRequestSchema, WatchImportedServiceDeletionsRequestSchema } from "./schema_mixin_service_pb.ts";
 import { cloneDeployed, cloneResourceKey } from "./shadow_clone.ts";
 import { cloneResource } from "../../resource/v1/resource_clone.ts";
@@ -511,6 +511,9 @@ export function cloneWatchImportedServiceDeletionsResponse(message: WatchImporte
     case "endOfSnapshot":
       copy.event = { case: "endOfSnapshot", value: cloneWatchImportedServiceDeletionsResponse_EndOfSnapshot(message.event.value) };
       break;
+    case "servers":
+      copy.event = { case: "servers", value: cloneWatchImportedServiceDeletionsResponse_Servers(message.event.value) };
+      break;
     default:
       copy.event = { ...message.event };
   }
@@ -541,6 +544,18 @@ export function cloneWatchImportedServiceDeletionsResponse_Deletion(message: Wat
 export function cloneWatchImportedServiceDeletionsResponse_EndOfSnapshot(message: WatchImportedServiceDeletionsResponse_EndOfSnapshot): WatchImportedServiceDeletionsResponse_EndOfSnapshot {
   const copy = { $typeName: message.$typeName } as WatchImportedServiceDeletionsResponse_EndOfSnapshot;
   copy.servedTypes = message.servedTypes.slice();
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.schema.v1.WatchImportedServiceDeletionsResponse.Servers.
+ */
+export function cloneWatchImportedServiceDeletionsResponse_Servers(message: WatchImportedServiceDeletionsResponse_Servers): WatchImportedServiceDeletionsResponse_Servers {
+  const copy = { $typeName: message.$typeName } as WatchImportedServiceDeletionsResponse_Servers;
+  copy.endpoints = message.endpoints;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -368,6 +368,7 @@ export function cloneRegistryEntry(message: RegistryEntry): RegistryEntry {
     copy.resource = cloneResource(message.resource);
   }
   copy.endpoints = message.endpoints.slice();
+  copy.endpointsVersion = message.endpointsVersion;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
