@@ -83,6 +83,7 @@ class TypeWatch {
 		const isFresh = this.#version === "";
 		// A snapshot is one change, however many deployments it has.
 		let isLoading = isFresh;
+		let isComplete = false;
 		try {
 			// A snapshot says which deployments exist. One that resumes goes on from what was seen, whichever server responds.
 			const events = source.client.watchList(
@@ -107,10 +108,14 @@ class TypeWatch {
 							isLoading = false;
 							onChange();
 						}
-						onStep("complete", this.#name);
 						break;
 				}
 				this.#version = version || this.#version;
+				// A watch that resumes has no end of a snapshot: its first event shows that it is followed again.
+				if (!(isLoading || isComplete)) {
+					isComplete = true;
+					onStep("complete", this.#name);
+				}
 			}
 		} catch (failure) {
 			if (failure instanceof Recovered || needsSnapshot(failure)) {

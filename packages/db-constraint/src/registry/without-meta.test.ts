@@ -68,6 +68,17 @@ async function becomesReady(lab: RegistryLab, backend: StorageBackend, incarnati
 }
 
 describe("a deployment that can't reach a meta deployment", () => {
+	it("is up to date again once its watches have resumed, though nothing has changed", async () => {
+		const { lab, meta, beta } = await three();
+		const { registry } = beta;
+		expect(registry.outdatedSince).toBeUndefined();
+		await meta.stop();
+		await whenKnown(registry, () => registry.outdatedSince !== undefined);
+		await lab.start("meta", "r1", { backend: meta.backend });
+		await whenKnown(registry, () => registry.outdatedSince === undefined);
+		expect(registry.isComplete).toBe(true);
+	});
+
 	it("starts with the stored registry view, and says how old it is", async () => {
 		const { lab, meta, beta } = await three();
 		const { uid } = beta.registry.self;

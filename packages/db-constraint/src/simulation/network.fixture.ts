@@ -120,12 +120,9 @@ class StreamEnd {
 
 	constructor(to: Lifetime, caller: AbortSignal | undefined) {
 		const end = () => this.#controller.abort();
-		if (caller?.aborted) {
-			// It has given up while the call was under way.
-			end();
-		}
 		caller?.addEventListener("abort", end, { once: true });
 		if (caller?.aborted) {
+			// It has given up while the call was under way.
 			end();
 		}
 		const forget = to.onEnd(end);
