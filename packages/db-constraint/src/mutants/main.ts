@@ -4,11 +4,15 @@
  *     node src/mutants/main.ts [word]
  */
 import { faultNames } from "./mutants.fixture.ts";
-import { runMutant } from "./run-mutant.fixture.ts";
+import { runMutants } from "./run-mutant.fixture.ts";
 
 const [word = ""] = process.argv.slice(2);
-for (const fault of faultNames.filter((name) => name.includes(word))) {
-	const { isFound, output } = await runMutant(fault, 1_000);
+const verdicts = runMutants(
+	faultNames.filter((name) => name.includes(word)),
+	1_000,
+);
+for (const [fault, verdict] of verdicts) {
+	const { isFound, output } = await verdict;
 	console.log(`${isFound ? "found" : "NOT FOUND"}: ${fault}\n    ${output.split("\n")[0]}`);
 	process.exitCode ||= isFound ? 0 : 1;
 }

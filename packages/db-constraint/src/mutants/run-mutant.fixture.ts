@@ -1,12 +1,7 @@
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-
+import { availableParallelism } from "node:os";
 import type { FaultName } from "../fault-points.ts";
 import { mutants } from "./mutants.fixture.ts";
-
-const plantFault = new URL("./plant-fault.fixture.ts", import.meta.url).href;
-const simulation = fileURLToPath(new URL("../simulation/main.ts", import.meta.url));
+import { SimulationProcess } from "./simulation-process.fixture.ts";
 
 /** The result of simulating a mutant. */
 export interface Verdict {
@@ -14,44 +9,42 @@ export interface Verdict {
 	readonly isFound: boolean;
 	/** The seed that found it, if the one that is recorded for the mutant did not. */
 	readonly otherSeed?: number;
-	/** The last lines of its output. */
+	/** What it has found, or why it has found nothing. */
 	readonly output: string;
 }
 
 /**
- * Runs the simulation in a process with the fault: first with the mutant's own seed, then with those below `seeds`
- * until one finds a violation.
+ * Simulates mutants: each first with its own seed, then with those below `seeds` until one breaks a promise. As many
+ * processes as there are processors share them.
  */
-export async function runMutant(fault: FaultName, seeds: number): Promise<Verdict> {
-	const verdict = await run(fault, mutants[fault].seed, 1);
-	if (verdict.isFound) {
-		return verdict;
+export function runMutants(
+	faults: readonly FaultName[],
+	seeds: number,
+): ReadonlyMap<FaultName, Promise<Verdict>> {
+	const verdicts = new Map(faults.map((fault) => [fault, Promise.withResolvers<Verdict>()]));
+	const waiting = verdicts.entries();
+	async function work(): Promise<void> {
+		using simulation = new SimulationProcess();
+		for (const [fault, { resolve }] of waiting) {
+			resolve(await runMutant(simulation, fault, seeds));
+		}
 	}
-	const search = await run(fault, 0, seeds);
-	const otherSeed = /^seed (\d+): promise /m.exec(search.output)?.[1];
-	return otherSeed === undefined ? search : { ...search, otherSeed: Number(otherSeed) };
-}
-
-async function run(fault: FaultName, from: number, seeds: number): Promise<Verdict> {
-	const program = ["--import", plantFault, simulation];
-	const { options = [] } = mutants[fault];
-	const args = ["--from", `${from}`, "--runs", `${seeds}`, "--max-failures", "1", ...options];
-	const env = { ...process.env, NODE_ENV: "production", FAULT: fault };
-	try {
-		const { stdout } = await promisify(execFile)(process.execPath, [...program, ...args], { env });
-		return { isFound: false, output: lastLines(stdout) };
-	} catch (failure) {
-		const { code, stdout, stderr } = outputOf(failure);
-		const isFound = code === 1 && stdout.includes(": promise ");
-		return { isFound, output: lastLines(isFound ? stdout : `${stdout}${stderr}`) };
+	for (let started = 0; started < availableParallelism(); started++) {
+		void work();
 	}
+	return new Map([...verdicts].map(([fault, { promise }]) => [fault, promise]));
 }
 
-function outputOf(failure: unknown) {
-	const { code, stdout, stderr } = { code: 0, stdout: "", stderr: "", ...Object(failure) };
-	return { code, stdout: `${stdout}`, stderr: `${stderr}` };
-}
-
-function lastLines(text: string): string {
-	return text.trim().split("\n").slice(-3).join("\n");
+async function runMutant(
+	simulation: SimulationProcess,
+	fault: FaultName,
+	seeds: number,
+): Promise<Verdict> {
+	const { seed: from, options: args = [] } = mutants[fault];
+	const own = await simulation.run({ fault, args, from, runs: 1 });
+	if (own.kind === "found") {
+		return { isFound: true, output: own.output };
+	}
+	const { kind, seed, output } = await simulation.run({ fault, args, from: 0, runs: seeds });
+	return { isFound: kind === "found", output, ...(seed !== undefined && { otherSeed: seed }) };
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
 	type ResourceKey,
@@ -48,5 +48,5 @@ export function nameOfKey(key: KeyLike): Required<ResourceName> {
 
 /** A hash of a string in hexadecimal digits. */
 export function hashOf(text: string): string {
-	return createHash("sha256").update(text).digest("hex");
+	return hash("sha256", text);
 }

@@ -4,20 +4,10 @@
  *     node src/simulation/main.ts --runs 1000 --from 0
  *     node src/simulation/main.ts --seed 17 --trace
  */
-import { parseArgs } from "node:util";
+import { readArguments } from "./arguments.fixture.ts";
 import { simulate } from "./simulation.fixture.ts";
 
-const { values } = parseArgs({
-	options: {
-		runs: { type: "string", default: "100" },
-		from: { type: "string", default: "0" },
-		seed: { type: "string" },
-		trace: { type: "boolean", default: false },
-		losses: { type: "string", default: "0" },
-		"max-failures": { type: "string", default: "10" },
-		help: { type: "boolean", default: false },
-	},
-});
+const { values, numberOf, options } = readArguments(process.argv.slice(2));
 
 if (values.help) {
 	console.log(`Runs seeds of the simulation, and prints those that break a promise.
@@ -37,13 +27,12 @@ Error.stackTraceLimit = values.trace ? 10 : 0;
 const from = numberOf(values.seed === undefined ? "from" : "seed");
 const count = values.seed === undefined ? numberOf("runs") : 1;
 const limit = numberOf("max-failures");
-const losses = numberOf("losses");
 const lost = new Map<string, number>();
 const startedAt = performance.now();
 let failures = 0;
 let completed = 0;
 for (let seed = from; seed < from + count && failures < limit; seed++) {
-	const outcome = await simulate(seed, { isTracing: values.trace, losses });
+	const outcome = await simulate(seed, options);
 	const { violation, trace } = outcome;
 	completed += 1;
 	for (const loss of outcome.losses) {
@@ -69,13 +58,3 @@ for (const [loss, times] of [...lost].sort(([a], [b]) => a.localeCompare(b))) {
 	console.log(`  ${times} times: ${loss}`);
 }
 process.exitCode = failures > 0 ? 1 : 0;
-
-/** The value of an option that is a whole number. @throws Error if it is none. */
-function numberOf(option: "from" | "runs" | "seed" | "losses" | "max-failures"): number {
-	const text = values[option] ?? "";
-	const number = Number(text);
-	if (text === "" || !Number.isSafeInteger(number) || number < 0) {
-		throw new Error(`--${option} must be a whole number, got "${text}": see --help`);
-	}
-	return number;
-}

@@ -76,9 +76,15 @@ export class SimulationContext {
 
 	/** The servers that listen at an address. */
 	serversAt(address: string): readonly SimulatedProcess[] {
-		return [...this.meta.servers, ...this.deployments.flatMap(({ servers }) => servers)].filter(
-			(server) => server.address === address,
-		);
+		const found: SimulatedProcess[] = [];
+		for (const { servers } of [this.meta, ...this.deployments]) {
+			for (const server of servers) {
+				if (server.address === address) {
+					found.push(server);
+				}
+			}
+		}
+		return found;
 	}
 
 	/**
@@ -129,13 +135,13 @@ export class SimulationContext {
 	}
 
 	/** Delays a storage step or a message: by some turns of the scheduler, rarely by seconds or minutes. */
-	async delay(): Promise<void> {
-		while (this.happens(this.faults.turn)) {
-			await this.runtime.scheduler.pause();
+	delay(): Promise<void> | undefined {
+		if (this.happens(this.faults.turn)) {
+			return this.runtime.scheduler.pause().then(() => this.delay());
 		}
-		if (this.happens(this.faults.slow)) {
-			await this.wait(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]));
-		}
+		return this.happens(this.faults.slow)
+			? this.wait(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]))
+			: undefined;
 	}
 
 	/** Holds a commit for a while. Users see `held` and may act while it is not zero. */

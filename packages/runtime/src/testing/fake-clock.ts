@@ -1,11 +1,12 @@
 import type { Clock, Timer } from "../clock.ts";
 import { systemScheduler } from "../system-scheduler.ts";
 
-interface FakeTimer extends Timer {
+interface FakeTimer {
 	readonly dueMs: number;
 	/** Breaks ties: timers due at the same instant fire in the order in which they were set. */
 	readonly order: number;
-	fire(): void;
+	/** Absent once it was called or the timer was canceled. */
+	callback: (() => void) | undefined;
 }
 
 /** Options of a fake clock. */
@@ -24,7 +25,8 @@ export class FakeClock implements Clock {
 	#monotonicMs = 0;
 	#wallMs: number;
 	#order = 0;
-	readonly #timers = new Set<FakeTimer>();
+	/** The next one is the last. */
+	readonly #timers: FakeTimer[] = [];
 	readonly #deliver: (callback: () => void) => void;
 
 	constructor(options: FakeClockOptions = {}) {
@@ -42,26 +44,20 @@ export class FakeClock implements Clock {
 	}
 
 	setTimer(delayMs: number, callback: () => void): Timer {
-		let pending = true;
-		const timer: FakeTimer = {
-			dueMs: this.#monotonicMs + Math.max(0, delayMs),
-			order: this.#order++,
-			fire: () =>
-				this.#deliver(() => {
-					if (pending) {
-						pending = false;
-						callback();
-					}
-				}),
+		const dueMs = this.#monotonicMs + Math.max(0, delayMs);
+		const timer: FakeTimer = { dueMs, order: this.#order++, callback };
+		if (dueMs !== Number.POSITIVE_INFINITY) {
+			this.#timers.splice(this.#placeOf(timer), 0, timer);
+		}
+		return {
 			cancel: () => {
-				pending = false;
-				this.#timers.delete(timer);
+				timer.callback = undefined;
+				const place = this.#placeOf(timer);
+				if (this.#timers[place] === timer) {
+					this.#timers.splice(place, 1);
+				}
 			},
 		};
-		if (timer.dueMs !== Number.POSITIVE_INFINITY) {
-			this.#timers.add(timer);
-		}
-		return timer;
 	}
 
 	/** Moves time forward and fires all timers that come due, including those set by other timers. */
@@ -85,13 +81,17 @@ export class FakeClock implements Clock {
 	 * clock. Returns whether it fired one.
 	 */
 	advanceToTimer(untilMs = Number.POSITIVE_INFINITY): boolean {
-		const timer = this.#next();
+		const timer = this.#timers.at(-1);
 		if (timer === undefined || timer.dueMs > untilMs) {
 			return false;
 		}
 		this.#moveTo(timer.dueMs);
-		this.#timers.delete(timer);
-		timer.fire();
+		this.#timers.pop();
+		this.#deliver(() => {
+			const { callback } = timer;
+			timer.callback = undefined;
+			callback?.();
+		});
 		return true;
 	}
 
@@ -102,22 +102,27 @@ export class FakeClock implements Clock {
 
 	/** Milliseconds until the next timer, or `undefined` if none is set. */
 	nextTimerMs(): number | undefined {
-		const next = this.#next();
+		const next = this.#timers.at(-1);
 		return next === undefined ? undefined : next.dueMs - this.#monotonicMs;
 	}
 
-	#next(): FakeTimer | undefined {
-		let next: FakeTimer | undefined;
-		for (const timer of this.#timers) {
-			if (
-				next === undefined ||
-				timer.dueMs < next.dueMs ||
-				(timer.dueMs === next.dueMs && timer.order < next.order)
-			) {
-				next = timer;
+	/** The index at which a timer is, or belongs: before all that fire earlier. */
+	#placeOf({ dueMs, order }: FakeTimer): number {
+		let low = 0;
+		let high = this.#timers.length;
+		while (low < high) {
+			const middle = (low + high) >>> 1;
+			const other = this.#timers[middle];
+			const isLater =
+				other !== undefined &&
+				(other.dueMs > dueMs || (other.dueMs === dueMs && other.order > order));
+			if (isLater) {
+				low = middle + 1;
+			} else {
+				high = middle;
 			}
 		}
-		return next;
+		return low;
 	}
 
 	#moveTo(monotonicMs: number): void {

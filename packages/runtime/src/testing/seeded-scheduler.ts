@@ -39,9 +39,10 @@ export class SeededScheduler implements Scheduler {
 	/** A stream of its own: the turns of loops must not change the order of tasks. */
 	readonly #turnRandom: Random;
 	readonly #ready: (() => void)[] = [];
-	/** The current step, of any call. */
-	#underWay: Promise<unknown> | undefined;
-	#tasksSinceYield = 0;
+	/** The calls that are active; the first one makes the next step. */
+	readonly #loops: Loop[] = [];
+	#isActive = false;
+	#stepsSinceYield = 0;
 
 	constructor(options: SeededSchedulerOptions) {
 		const { seed, nowMs, maxSteps = 1_000_000, waitingTurns = 0 } = options;
@@ -76,32 +77,34 @@ export class SeededScheduler implements Scheduler {
 
 	/** Runs up to `count` tasks without moving the clock. Returns false if it ran out of tasks. */
 	async runSome(count: number): Promise<boolean> {
-		for (let ran = 0; ran < count; ran++) {
-			if (!(await this.#step())) {
-				return false;
-			}
+		let ran = 0;
+		if (count > 0) {
+			await this.#loop(() => {
+				const hasRun = this.#runOne();
+				ran += hasRun ? 1 : 0;
+				return hasRun && ran < count;
+			});
 		}
-		return true;
+		return ran >= count;
 	}
 
 	/** Runs all tasks that need no time. */
-	async drain(): Promise<void> {
+	drain(): Promise<void> {
 		const steps = this.#counter("with tasks left to run");
-		while (await this.#step()) {
+		return this.#loop(() => {
 			steps.count();
-		}
+			return this.#runOne();
+		});
 	}
 
 	/** Lets that many milliseconds pass, and runs all tasks that come due. */
 	async advance(byMs: number): Promise<void> {
 		const endMs = this.clock.monotonic() + byMs;
 		const steps = this.#counter(`before ${byMs} ms had passed`);
-		do {
-			while (await this.#step()) {
-				steps.count();
-			}
+		await this.#loop(() => {
 			steps.count();
-		} while (this.#advanceToTimers(endMs));
+			return this.#runOne() || this.#advanceToTimers(endMs);
+		});
 		this.clock.advance(endMs - this.clock.monotonic());
 		await this.drain();
 	}
@@ -113,16 +116,15 @@ export class SeededScheduler implements Scheduler {
 	 * @throws Error if no task is left and no timer is set.
 	 */
 	run<T>(main: Promise<T>): Promise<T> {
-		return this.#whilePending(main, async (isOver) => {
-			const steps = this.#counter("and the promise is still pending");
-			while (!isOver()) {
-				if (!(await this.#step(isOver)) && !isOver() && !this.#advanceToTimers()) {
-					throw this.#error(
-						"nothing is left to run, no timer is set, and the promise is still pending",
-					);
-				}
-				steps.count();
+		const steps = this.#counter("and the promise is still pending");
+		return this.#whilePending(main, () => {
+			steps.count();
+			if (!this.#runOne() && !this.#advanceToTimers()) {
+				throw this.#error(
+					"nothing is left to run, no timer is set, and the promise is still pending",
+				);
 			}
+			return true;
 		});
 	}
 
@@ -131,11 +133,10 @@ export class SeededScheduler implements Scheduler {
 	 * still be pending.
 	 */
 	drive<T>(main: Promise<T>): Promise<T> {
-		return this.#whilePending(main, async (isOver) => {
-			const steps = this.#counter("with tasks left to run");
-			while (await this.#step(isOver)) {
-				steps.count();
-			}
+		const steps = this.#counter("with tasks left to run");
+		return this.#whilePending(main, () => {
+			steps.count();
+			return this.#runOne();
 		});
 	}
 
@@ -147,19 +148,20 @@ export class SeededScheduler implements Scheduler {
 	 *   adds to the error what is still missing.
 	 * @throws Error if the condition does not hold within the limit.
 	 */
-	async until(
+	until(
 		condition: () => boolean,
 		options: { readonly limitMs?: number; readonly describe?: () => string } = {},
 	): Promise<void> {
 		const { limitMs = 3_600_000, describe } = options;
 		const endMs = this.clock.monotonic() + limitMs;
 		const steps = this.#counter("without coming to rest", describe);
-		for (;;) {
-			while (await this.#step()) {
+		return this.#loop(() => {
+			if (this.#runOne()) {
 				steps.count();
+				return true;
 			}
 			if (condition()) {
-				return;
+				return false;
 			}
 			steps.count();
 			if (!this.#advanceToTimers(endMs)) {
@@ -169,17 +171,18 @@ export class SeededScheduler implements Scheduler {
 						: `${limitMs} ms have passed`;
 				throw this.#error(`${why}, and the condition still does not hold`, describe);
 			}
-		}
+			return true;
+		});
 	}
 
-	/** Runs the work until the promise settles, and settles with it at once. */
-	#whilePending<T>(main: Promise<T>, work: (isOver: () => boolean) => Promise<void>): Promise<T> {
+	/** Makes steps until the promise settles, and settles with it at once. */
+	#whilePending<T>(main: Promise<T>, step: () => boolean): Promise<T> {
 		let isOver = false;
 		const settle = () => {
 			isOver = true;
 		};
 		main.then(settle, settle);
-		return Promise.race([main, work(() => isOver).then(() => main)]);
+		return Promise.race([main, this.#loop(() => !isOver && step()).then(() => main)]);
 	}
 
 	/** Moves time to the next timer; all timers due at that instant become ready. */
@@ -189,37 +192,67 @@ export class SeededScheduler implements Scheduler {
 		return moved;
 	}
 
-	/** One step: lets promises settle, then runs a task. Returns false if there was none. */
-	async #step(isOver: () => boolean = () => false): Promise<boolean> {
-		while (this.#underWay !== undefined) {
-			await this.#underWay;
-		}
-		const step = Promise.withResolvers<void>();
-		this.#underWay = step.promise;
-		try {
-			await this.#settled();
-			return !isOver() && this.#runOne();
-		} finally {
-			this.#underWay = undefined;
-			step.resolve();
-		}
+	/** Lets promises settle and makes a step, again and again, until one returns false. Rejects if one throws. */
+	#loop(step: () => boolean): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#loops.push({ step, resolve, reject });
+			if (!this.#isActive) {
+				this.#isActive = true;
+				this.#settle();
+			}
+		});
 	}
 
-	/**
-	 * Resolves when no promise can settle without another task. If no task is ready then, code may still
-	 * be waiting for an iteration of the event loop (`setImmediate`), so it waits for one.
-	 */
-	async #settled(): Promise<void> {
-		await microtasksDone();
-		this.#tasksSinceYield += 1;
-		if (this.#ready.length === 0 || this.#tasksSinceYield > tasksInARow) {
-			this.#tasksSinceYield = 0;
-			await processTurn();
-			if (this.#ready.length === 0) {
-				await processTurn();
+	// Callbacks instead of promises: there is a step for each task, and these would cost as much as most tasks.
+
+	/** Goes on when no promise can settle without another task. */
+	#settle(): void {
+		// A tick that a microtask queues runs when no microtask is left.
+		queueMicrotask(this.#queueTick);
+	}
+
+	readonly #queueTick = (): void => {
+		process.nextTick(this.#settled);
+	};
+
+	/** If no task is ready, code may still be waiting for an iteration of the event loop (`setImmediate`). */
+	readonly #settled = (): void => {
+		this.#stepsSinceYield += 1;
+		const isIdle = this.#ready.length === 0 && isLoopAwaited();
+		if (isIdle || this.#stepsSinceYield > stepsInARow) {
+			this.#stepsSinceYield = 0;
+			setImmediate(this.#loopRan);
+		} else {
+			this.#step();
+		}
+	};
+
+	readonly #loopRan = (): void => {
+		if (this.#ready.length === 0 && isLoopAwaited()) {
+			setImmediate(this.#step);
+		} else {
+			this.#step();
+		}
+	};
+
+	readonly #step = (): void => {
+		const loop = this.#loops.shift();
+		if (loop !== undefined) {
+			try {
+				if (loop.step()) {
+					this.#loops.push(loop);
+				} else {
+					loop.resolve();
+				}
+			} catch (failure) {
+				loop.reject(failure);
 			}
 		}
-	}
+		this.#isActive = this.#loops.length > 0;
+		if (this.#isActive) {
+			this.#settle();
+		}
+	};
 
 	#runOne(): boolean {
 		const index = Math.floor(this.#random.next() * this.#ready.length);
@@ -253,15 +286,18 @@ export class SeededScheduler implements Scheduler {
 	}
 }
 
-/** How many tasks run before the event loop gets a turn. */
-const tasksInARow = 512;
-
-/** Resolves when the queue of microtasks is empty: Node runs the next tick only then. */
-function microtasksDone(): Promise<void> {
-	return new Promise((resolve) => process.nextTick(resolve));
+/** A call that makes steps. */
+interface Loop {
+	/** Returns whether there may be another one. */
+	readonly step: () => boolean;
+	readonly resolve: () => void;
+	readonly reject: (failure: unknown) => void;
 }
 
-/** Resolves after one iteration of the event loop. */
-function processTurn(): Promise<void> {
-	return new Promise((resolve) => setImmediate(resolve));
+/** How many steps are made before the event loop gets a turn. */
+const stepsInARow = 512;
+
+/** Whether any code waits for an iteration of the event loop. An iteration takes longer than most tasks. */
+function isLoopAwaited(): boolean {
+	return process.getActiveResourcesInfo().includes("Immediate");
 }
