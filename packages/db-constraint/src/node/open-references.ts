@@ -392,10 +392,8 @@ class OpenReferences implements References {
 	/** Follows the Deployment of this server: operators delete it, or request another version. */
 	#follow(registry: DeploymentRegistry): void {
 		if (registry.state.kind === "deleted") {
-			const { name } = registry.self;
-			this.#options.onFailure(
-				new Error(`deployment ${name} was deleted: restart the server to register it again`),
-			);
+			const { reason } = registry.state;
+			this.#options.onFailure(new Error(`${reason}: restart the server to register it again`));
 			return;
 		}
 		if (registry.state.kind === "succeeded") {
