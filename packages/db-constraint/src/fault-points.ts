@@ -28,6 +28,7 @@ export type FaultName =
 	| "learn servers by what was named earlier"
 	| "learn no servers from other servers of the deployment"
 	| "leave a check of a crashed server CHECKING"
+	| "leave a registration that arrived late"
 	| "leave the record of a server that has died"
 	| "mark without making the shadow DELETING"
 	| "never free a slot of the limiter"

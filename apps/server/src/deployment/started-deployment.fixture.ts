@@ -26,11 +26,19 @@ export async function startDeployment(
 	file: string,
 	options: Partial<
 		Pick<DeploymentOptions, "metaAddresses" | "dropsVersionsInUse"> &
-			Omit<ServerOptions, "deployment">
+			Omit<ServerOptions, "deployment"> & {
+				/** The port of the internal listener. Default: a free one. */
+				readonly internalPort: number;
+			}
 	> = {},
 ): Promise<{ readonly server: Server; readonly internal: string }> {
-	const { metaAddresses = [], dropsVersionsInUse = false, ...serverOptions } = options;
-	const internalListen = { host: "127.0.0.1", port: await freePort() };
+	const {
+		metaAddresses = [],
+		dropsVersionsInUse = false,
+		internalPort,
+		...serverOptions
+	} = options;
+	const internalListen = { host: "127.0.0.1", port: internalPort ?? (await freePort()) };
 	const internal = `http://127.0.0.1:${internalListen.port}`;
 	const server = await startServer({
 		...serverOptions,

@@ -111,7 +111,7 @@ function createHealthWatches(
 function readinessReport(
 	acceptsCalls: boolean,
 	{ reasons }: Readiness,
-	{ reached, problems }: ReferencesState,
+	{ reached, problems, awaitedReports = [] }: ReferencesState,
 ): ReadinessReport {
 	const blocked = [...reasons].map(([part, reason]) => `${part}: ${reason}`);
 	const next = referencesPhases.find((phase) => !reached.includes(phase));
@@ -119,6 +119,20 @@ function readinessReport(
 	const failing = [...problems.keys()].map((step) => `; the log says why it can't ${step}`);
 	return {
 		problems: acceptsCalls ? blocked : ["the server is starting or stopping", ...blocked],
-		pending: next === undefined ? [] : [`references: not ${next} yet${failing.join("")}`],
+		pending: [
+			...(next === undefined ? [] : [`references: not ${next} yet${failing.join("")}`]),
+			...(awaitedReports.length === 0 ? [] : [recovery(awaitedReports)]),
+		],
 	};
 }
+
+/** What a restored meta deployment waits for, and what operators can do. */
+function recovery(awaited: readonly string[]): string {
+	const named = awaited.slice(0, namedReports).join(", ");
+	const more = awaited.length - namedReports;
+	const others = more > 0 ? `, and ${more} more` : "";
+	return `references: this meta deployment was restored, and waits until these deployments have reported what they know: ${named}${others}. Start their servers, or delete the Deployments of those that no longer exist`;
+}
+
+/** So many deployments are named. */
+const namedReports = 10;

@@ -94,3 +94,21 @@ it("a change of the registry queues the shadows that it concerns, once, and no o
 	await store("later", references("b"));
 	expect(change("b", {})).toEqual(["later", "to-b"]);
 });
+
+it("a change of the registry queues the shadows with targets that are missing there", async () => {
+	const { store, change } = follow();
+	const missing = (region: string, targetUid: string) => ({
+		outgoing: [
+			create(OutgoingReferenceSchema, {
+				target: create(ResourceKeySchema, { group: "beta", region }),
+				targetUid,
+			}),
+		],
+	});
+	await store("missing-in-r1", missing("r1", ""));
+	await store("missing-in-r2", missing("r2", ""));
+	await store("found-in-r1", missing("r1", "a"));
+	expect(change("b", { region: "r1" })).toEqual(["missing-in-r1"]);
+	expect(change("b", { region: "r1" })).toEqual([]);
+	expect(change("c", { region: "r2" })).toEqual(["missing-in-r2"]);
+});

@@ -11,17 +11,18 @@ interface Dependents {
 
 /**
  * The shadows that a change of the registry concerns: those that reference a deployment which has appeared, disappeared
- * or got a successor, and those with owners whose deployment is another one, or has announced another version.
+ * or got a successor, and those with owners or missing targets whose deployment is another one, or has announced another
+ * version.
  *
- * A change costs one lookup for each deployment and each place of owners that the shadows name, however many shadows
+ * A change costs one lookup for each deployment and each place of owners and missing targets that the shadows name, however many shadows
  * and deployments there are.
  */
 export class ConcernedShadows {
 	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;
 	/** By uid of the referenced deployment. */
 	readonly #byDeployment = new Map<string, Dependents>();
-	/** By group and region of the owner, and the deployment that is recorded for it. */
-	readonly #byOwners = new Map<string, Dependents>();
+	/** By group and region of the owner or missing target, and the deployment that is recorded for the owner. */
+	readonly #byPlace = new Map<string, Dependents>();
 
 	constructor(context: Pick<ConstraintContext, "descriptor" | "environment" | "index">) {
 		this.#context = context;
@@ -39,7 +40,7 @@ export class ConcernedShadows {
 			),
 			environment.onChange(() => {
 				requeue(this.#byDeployment, (uid) => this.#deployment(uid), queue);
-				requeue(this.#byOwners, (place) => this.#ownerDeployment(place), queue);
+				requeue(this.#byPlace, (place) => this.#deploymentAt(place), queue);
 			}),
 		];
 		return () => {
@@ -56,8 +57,8 @@ export class ConcernedShadows {
 	): void {
 		const uids = deploymentsOf(after);
 		relink(this.#byDeployment, name, deploymentsOf(before), uids, (uid) => this.#deployment(uid));
-		const places = ownersOf(after);
-		relink(this.#byOwners, name, ownersOf(before), places, (place) => this.#ownerDeployment(place));
+		const places = placesOf(after);
+		relink(this.#byPlace, name, placesOf(before), places, (place) => this.#deploymentAt(place));
 	}
 
 	/** What a reference depends on. */
@@ -67,8 +68,8 @@ export class ConcernedShadows {
 		return `${disabled} ${responsibleUid(environment, uid)}`;
 	}
 
-	/** What an owner depends on. */
-	#ownerDeployment(place: string): string {
+	/** What an owner or a missing target depends on. */
+	#deploymentAt(place: string): string {
 		const [group = "", region = "", deploymentUid = ""] = place.split(separator);
 		const found = ownerDeployment(this.#context, { owner: { group, region }, deploymentUid });
 		return `${found?.uid} ${found?.version} ${found?.disabled} ${found?.established}`;
@@ -85,11 +86,17 @@ function deploymentsOf(stored: StoredShadow | undefined): ReadonlySet<string> {
 	return uids.length === 0 ? none : new Set(uids);
 }
 
-function ownersOf(stored: StoredShadow | undefined): ReadonlySet<string> {
-	const places = stored?.shadow.metaOwners.flatMap(({ owner, deploymentUid }) =>
-		owner === undefined ? [] : [owner.group, owner.region, deploymentUid].join(separator),
+function placesOf(stored: StoredShadow | undefined): ReadonlySet<string> {
+	const { metaOwners = [], outgoing = [] } = stored?.shadow ?? {};
+	const places = [
+		...metaOwners.map(({ owner, deploymentUid }) => ({ key: owner, deploymentUid })),
+		...outgoing.flatMap(({ target, targetUid }) =>
+			targetUid === "" ? { key: target, deploymentUid: "" } : [],
+		),
+	].flatMap(({ key, deploymentUid }) =>
+		key === undefined ? [] : [key.group, key.region, deploymentUid].join(separator),
 	);
-	return places === undefined || places.length === 0 ? none : new Set(places);
+	return places.length === 0 ? none : new Set(places);
 }
 
 function relink(

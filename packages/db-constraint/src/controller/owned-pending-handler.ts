@@ -8,7 +8,8 @@
  * - A source whose deployment may have released the resource, according to a hint: it is queried too.
  * - CHECKING that has been seen for too long: the server that checked has died, and the shadow becomes ACTIVE
  *   again. If that server was only slow, its commit fails.
- * - A reference without a target, because its schema is younger than the resource: it is looked up again.
+ * - A reference without a target, because its schema is younger than the resource, or a restore has lost the target: that is
+ *   looked up again (see lookup-pauses).
  * - Owner references: the owners' deployments are queried (see meta-owners).
  *
  * The tasks of a resource are removed with it: its deletion waits for none of them.
@@ -16,7 +17,11 @@
  *     source:  tentative ──confirmed, or queried and "yes"──▶ confirmed
  *                  └──────────── queried and "no" ──────────▶ dropped
  */
-import { Lifecycle, type Source } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type Shadow,
+	type Source,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { type HolderQuery, isReleased } from "../protocol/holder-query.ts";
@@ -28,6 +33,7 @@ import { replaceShadow, updateShadow } from "../shadow/shadow-update.ts";
 import { checkingState, tentativeState } from "../shadow/waiting-ages.ts";
 import type { Confirmations } from "./confirmations.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
+import { LookupPauses } from "./lookup-pauses.ts";
 import type { LostDeployments } from "./lost-deployments.ts";
 import type { MetaOwners } from "./meta-owners.ts";
 
@@ -38,6 +44,7 @@ export class OwnedPendingHandler {
 	readonly #owners: MetaOwners;
 	readonly #lost: LostDeployments;
 	readonly #confirmations: Confirmations;
+	readonly #lookups: LookupPauses;
 	/** The deployments to query because of hints, by the name of the shadow. */
 	readonly #hinted = new Map<string, Set<string>>();
 
@@ -59,6 +66,7 @@ export class OwnedPendingHandler {
 		this.#owners = owners;
 		this.#lost = lost;
 		this.#confirmations = confirmations;
+		this.#lookups = new LookupPauses(context.runtime.clock, context.limits);
 	}
 
 	/** Queries a deployment in the next pass over the shadow. Excess hints are dropped. */
@@ -106,8 +114,14 @@ export class OwnedPendingHandler {
 		);
 	}
 
+	/** The registry has changed where a missing target of the shadow may be. */
+	hasten(name: string): void {
+		this.#lookups.reset(name);
+	}
+
 	#forget(name: string): void {
 		this.#hinted.delete(name);
+		this.#lookups.reset(name);
 		this.#owners.forget(name);
 	}
 
@@ -122,18 +136,20 @@ export class OwnedPendingHandler {
 		return done;
 	}
 
-	/** Looks up targets that were missing when the schema became active. */
+	/** Looks up targets that are missing, if that is due. */
 	async #resolve({ name, shadow }: StoredShadow): Promise<HandlerResult> {
-		if (
-			shadow.resource === undefined ||
-			!shadow.tasks.some(({ task }) => task.case === "resolve")
-		) {
+		if (shadow.resource === undefined || !isMissing(shadow)) {
+			this.#lookups.reset(name);
 			return done;
 		}
+		const waitMs = this.#lookups.waitMs(name, shadow);
+		if (waitMs > 0) {
+			return { requeueAfterMs: waitMs };
+		}
 		await deriveReferences(this.#context, nameOfKey(shadow.resource));
-		const left = (await readShadow(this.#context.backend, name))?.shadow.tasks ?? [];
-		return left.some(({ task }) => task.case === "resolve")
-			? { requeueAfterMs: this.#context.limits.resolveRetryMs }
+		const left = (await readShadow(this.#context.backend, name))?.shadow;
+		return left !== undefined && isMissing(left)
+			? { requeueAfterMs: this.#lookups.failed(name, left) }
 			: done;
 	}
 
@@ -228,3 +244,7 @@ export class OwnedPendingHandler {
 
 const hintsPerShadow = 64;
 const hintedShadows = 10_000;
+
+function isMissing({ tasks }: Shadow): boolean {
+	return tasks.some(({ task }) => task.case === "resolve");
+}

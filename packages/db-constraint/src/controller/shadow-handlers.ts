@@ -102,6 +102,7 @@ export class ShadowHandlers {
 	/** The registry has changed in a way that concerns the shadow. */
 	registryChanged(shadowName: string): void {
 		this.#owners.hasten(shadowName);
+		this.#pending.hasten(shadowName);
 	}
 
 	/** The deletion of an owner was announced. */

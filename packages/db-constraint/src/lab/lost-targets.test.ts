@@ -7,6 +7,7 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.t
 import { createDeploymentService } from "../deployments/deployment-service.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
+import { hooked, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
 const never = new AbortController().signal;
 
@@ -160,5 +161,40 @@ describe("targets that were lost in a restore", () => {
 				expect(await beta.read(beta.id(Widget, name))).toBeDefined();
 			}
 		}
+	});
+
+	it("are looked up less and less often, and at once when the registry changes", async () => {
+		let establishments = 0;
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				establishments += Number(method === "EstablishReferences");
+			}),
+		);
+		await lab.run(alpha.write(thing("a")));
+		await lab.run(beta.write(widget("w", { needs: to("a") })));
+		await lab.pass(1_000);
+		const restored = await lab.succeed(alpha, []);
+		await lab.run(reestablishOwnReferences(restored.current.constraints.context, never));
+		Object.assign(restored.info, { established: true });
+		lab.changed();
+		await lab.pass(600_000);
+		const w = beta.id(Widget, "w");
+		expect((await beta.shadow(w))?.tasks).toMatchObject([{ task: { case: "resolve" } }]);
+		const inAnHour = async () => {
+			const before = establishments;
+			await lab.pass(3_600_000);
+			return establishments - before;
+		};
+		expect(await inAnHour()).toBe(12);
+
+		const before = establishments;
+		lab.announce(restored, "v2");
+		await lab.pass(1_000);
+		expect(establishments - before).toBe(1);
+		expect(await inAnHour()).toBeGreaterThan(12);
+
+		await lab.run(restored.write(thing("a")));
+		await lab.pass(300_000);
+		expect((await beta.shadow(w))?.tasks).toEqual([]);
 	});
 });

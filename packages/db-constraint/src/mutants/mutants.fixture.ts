@@ -149,6 +149,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A call names the uid of the deployment that it is meant for.",
 		seed: 20,
 	},
+	"leave a registration that arrived late": {
+		rule: "A registration of a storage that it does not use is deleted.",
+		seed: 0,
+		options: ["--losses", "1"],
+	},
 	"leave the record of a server that has died": {
 		rule: "Others remove the record of a server that has lost its lease.",
 		seed: 1,

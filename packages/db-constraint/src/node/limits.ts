@@ -17,8 +17,10 @@ export interface ConstraintLimits {
 	 * before; what the deletion waits for is reported when it happens, and such a report may be lost.
 	 */
 	readonly maxRequeryMs: number;
-	/** The interval between two lookups of a missing target. */
+	/** How soon a missing target is looked up again. */
 	readonly resolveRetryMs: number;
+	/** The longest interval between two lookups of a missing target. Until then each is twice the one before. */
+	readonly maxResolveRetryMs: number;
 	/** The period over which an owner must be found invalid three times before the owned resource drops it. */
 	readonly ownerGraceMs: number;
 	/** The number of resources that one pass of a cascade deletes or clears. */
@@ -37,6 +39,7 @@ export const defaultConstraintLimits: ConstraintLimits = {
 	requeryMs: 2_000,
 	maxRequeryMs: 60_000,
 	resolveRetryMs: 30_000,
+	maxResolveRetryMs: 300_000,
 	ownerGraceMs: 30_000,
 	pageSize: 100,
 	batchSize: 200,

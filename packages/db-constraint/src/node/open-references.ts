@@ -204,10 +204,6 @@ class OpenReferences implements References {
 		if (this.#registry?.state.kind === "registering" && this.#registry.state.lastProblem !== "") {
 			problems.set("register the deployment", this.#registry.state.lastProblem);
 		}
-		const awaited = this.#registry?.awaited ?? [];
-		if (awaited.length > 0) {
-			problems.set("complete the restored registry", `waits for reports of ${awaited.join(", ")}`);
-		}
 		const imports = this.#registry?.importProblems ?? [];
 		if (imports.length > 0) {
 			problems.set("reference imported services", imports.join("; "));
@@ -216,6 +212,7 @@ class OpenReferences implements References {
 			reached: this.#phases.reached,
 			problems,
 			registryOutdatedSince: this.#registry?.outdatedSince,
+			awaitedReports: this.#registry?.awaited ?? [],
 			superseded: this.#supersededBy,
 		};
 	}
@@ -392,10 +389,8 @@ class OpenReferences implements References {
 	/** Follows the Deployment of this server: operators delete it, or request another version. */
 	#follow(registry: DeploymentRegistry): void {
 		if (registry.state.kind === "deleted") {
-			const { name } = registry.self;
-			this.#options.onFailure(
-				new Error(`deployment ${name} was deleted: restart the server to register it again`),
-			);
+			const { reason } = registry.state;
+			this.#options.onFailure(new Error(`${reason}: restart the server to register it again`));
 			return;
 		}
 		if (registry.state.kind === "succeeded") {

@@ -42,6 +42,11 @@ export interface ReferencesState {
 	 * a server of this deployment.
 	 */
 	readonly registryOutdatedSince?: Date | undefined;
+	/**
+	 * The deployments that have not reported to this meta deployment since its storage was restored, by name and uid. Until
+	 * they have, or their Deployments are deleted, its registry is not complete. Default: none.
+	 */
+	readonly awaitedReports?: readonly string[];
 	/** Why this server refuses all writes, if another schema has become active. */
 	readonly superseded?: string | undefined;
 }

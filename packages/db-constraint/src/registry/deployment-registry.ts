@@ -13,7 +13,7 @@ import {
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
-import { type DeploymentInfo, type Environment, takenOver } from "./environment.ts";
+import { type DeploymentInfo, type Environment, laterOf, takenOver } from "./environment.ts";
 import { anyOf, unavailable } from "./meta-calls.ts";
 import { openMetaStorage } from "./meta-recovery.ts";
 import { MetaSources, type RecoveringMeta } from "./meta-sources.ts";
@@ -33,6 +33,7 @@ import { giveBack, RegistryReports, reportOf, withDeployment } from "./registry-
 import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 import { type NamedServers, RunningServers } from "./running-servers.ts";
 import { StoredView, storedServers } from "./stored-view.ts";
+import { UnusedRegistrations } from "./unused-registrations.ts";
 
 /** Options of an `DeploymentRegistry`. */
 export interface DeploymentRegistryOptions {
@@ -63,8 +64,8 @@ export type RegistryState =
 	/** It serves by the stored registry view if it has one: see `isReady`. */
 	| { readonly kind: "registering"; readonly lastProblem: string }
 	| { readonly kind: "registered" }
-	/** Its uid has been deleted: it must not serve writes, and registers again with its next start. */
-	| { readonly kind: "deleted" }
+	/** It has given up its uid, which was deleted: it must not serve writes, and registers again with its next start. */
+	| { readonly kind: "deleted"; readonly reason: string }
 	/** Another storage has taken over: it must not serve writes, and does not start again while that is registered. */
 	| { readonly kind: "succeeded"; readonly reason: string };
 
@@ -95,6 +96,7 @@ export class DeploymentRegistry implements Environment {
 	#loaded: Promise<void> | undefined;
 	readonly #reports: RegistryReports;
 	readonly #recovery: OwnRecovery | undefined;
+	readonly #unused: UnusedRegistrations;
 	#registration: Registration | undefined;
 	#state: RegistryState = { kind: "registering", lastProblem: "" };
 	/** When the stored view was up to date, if it was loaded. */
@@ -123,6 +125,10 @@ export class DeploymentRegistry implements Environment {
 			sources: { recovering: () => this.#othersRecovering() },
 		});
 		this.#recovery = options.ownMeta && this.#ownRecovery(options.ownMeta);
+		this.#unused = new UnusedRegistrations({
+			...{ ...shared, sources: this.#sources, identity: this.#identity },
+			callTimeoutMs: this.#callTimeoutMs,
+		});
 		this.#stored = new StoredView({
 			...{ ...shared, backend, running: this.#running },
 			upToDateMs: () => this.#sources.upToDateMs(),
@@ -198,7 +204,13 @@ export class DeploymentRegistry implements Environment {
 
 	successorOf(uid: string): DeploymentInfo | undefined {
 		const { self } = this;
-		return takenOver(self).includes(uid) ? self : this.#view.successorOf(uid);
+		const known = this.#view.successorOf(uid);
+		if (!takenOver(self).includes(uid)) {
+			return known;
+		}
+		return known === undefined || laterOf<DeploymentInfo>(self, known).uid === self.uid
+			? self
+			: known;
 	}
 
 	find(service: string, region: string): DeploymentInfo | undefined {
@@ -532,6 +544,7 @@ export class DeploymentRegistry implements Environment {
 					identity: this.#identity,
 					metas: ownMeta === undefined ? groups : groups.slice(0, 1),
 					isServing: this.#isAlone,
+					known: () => this.#view.deployments().values(),
 					isRunningAt: (address) => this.#isRunningAt(address),
 					reportTo: (servers) => reportOf(this.#view, servers, this.#dropped),
 					logger: this.#logger,
@@ -628,13 +641,13 @@ export class DeploymentRegistry implements Environment {
 	}
 
 	/** Its uid is given up, so that it does not start with it again, not even with the stored view. */
-	#becomeDeleted(): void {
+	#becomeDeleted(reason = `deployment ${this.self.name} was deleted`): void {
 		const { uid } = this.self;
 		if (this.#hasEnded) {
 			return;
 		}
-		this.#state = { kind: "deleted" };
-		this.#logger.error({ uid }, "this deployment was deleted");
+		this.#state = { kind: "deleted", reason };
+		this.#logger.error({ uid }, reason);
 		void giveUpUid(this.#identity, uid).then(
 			() => this.#changed(),
 			(failure) => {
@@ -657,11 +670,14 @@ export class DeploymentRegistry implements Environment {
 				this.#running.forget(uid);
 			}
 		}
-		if (this.#registration !== undefined && !this.#hasEnded) {
+		const own = this.#own;
+		if (own !== undefined && !this.#hasEnded) {
 			this.#reports.begin(this.#end.signal);
+			void this.#unused.delete(own, this.#end.signal);
 		}
 		this.#recovery?.changed();
 		this.#checkOwnSuccessor();
+		this.#checkOtherRestore();
 		void this.#checkOwnDeletion();
 		for (const listener of [...this.#listeners]) {
 			listener();
@@ -675,6 +691,23 @@ export class DeploymentRegistry implements Environment {
 		const isOfStorage = successor?.storageIncarnation === own?.storageIncarnation;
 		if (own !== undefined && successor !== undefined && !isOfStorage) {
 			this.#succeeded(own.uid, successor.uid);
+		}
+	}
+
+	/**
+	 * Two restores of a backup that register at the same time do not name each other, so that neither stops. The one that is
+	 * responsible by its uid registers again: then it takes over from both, by the rules of every succession.
+	 */
+	#checkOtherRestore(): void {
+		const own = this.#own;
+		if (own === undefined || this.#state.kind !== "registered") {
+			return;
+		}
+		const other = otherRestore(own, this.#view);
+		if (other !== undefined) {
+			this.#becomeDeleted(
+				`${other.name} (${other.uid}) was restored from the same backup and has registered at the same time: deployment ${own.name} registers again, to take over from it`,
+			);
 		}
 	}
 
@@ -717,4 +750,25 @@ export class DeploymentRegistry implements Environment {
 			!this.#view.deployments().has(registered.uid)
 		);
 	}
+}
+
+/**
+ * Another deployment of the place that has taken over from the same one, from which this one has not taken over, although
+ * its uid is greater; of another storage, and without a successor.
+ */
+function otherRestore(
+	own: RegisteredDeployment,
+	view: RegistryView,
+): RegisteredDeployment | undefined {
+	const before = takenOver(own);
+	return [...view.deployments().values()].find(
+		(each) =>
+			each.service === own.service &&
+			each.region === own.region &&
+			each.storageIncarnation !== own.storageIncarnation &&
+			each.uid < own.uid &&
+			!before.includes(each.uid) &&
+			takenOver(each).some((uid) => before.includes(uid)) &&
+			view.successorOf(each.uid) === undefined,
+	);
 }

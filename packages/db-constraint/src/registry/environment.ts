@@ -30,6 +30,16 @@ export function takenOver({
 }
 
 /**
+ * Which of two deployments with the same predecessor is its successor: the one that has taken over the other. If two
+ * restores of a backup have registered at the same time, neither has: then the one with the greater uid, everywhere.
+ */
+export function laterOf<T extends DeploymentInfo>(one: T, other: T): T {
+	const isLater = takenOver(one).includes(other.uid);
+	const isEarlier = takenOver(other).includes(one.uid);
+	return (isLater === isEarlier ? one.uid > other.uid : isLater) ? one : other;
+}
+
+/**
  * The identity of this deployment, and the known other deployments. Information about others may be stale:
  * absence never means deletion.
  */

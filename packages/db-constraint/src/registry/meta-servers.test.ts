@@ -1,7 +1,9 @@
-import { systemRuntime } from "@plinth/runtime";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
+import { MetaSources } from "./meta-sources.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
+import { RegistryView } from "./registry-view.ts";
 
 const addresses = ["meta-a", "meta-b"];
 
@@ -16,6 +18,15 @@ async function two() {
 	const alpha = await lab.start("alpha", "r1", { metas: addresses });
 	return { lab, a, b, alpha, start };
 }
+
+it("a registry of which no meta deployment is known is not complete", () => {
+	const sources = new MetaSources({
+		...{ view: new RegistryView(), runtime: systemRuntime, logger: silentLogger },
+		onChange: () => {},
+	});
+	expect(sources.isComplete).toBe(false);
+	expect(sources.upToDateMs()).toBeUndefined();
+});
 
 describe("a meta deployment of two servers", () => {
 	it("is one deployment", async () => {

@@ -71,14 +71,21 @@ export class MetaSources {
 		return this.isCompleteBut(undefined) && this.recovering().length === 0;
 	}
 
-	/** Whether all but one have been read: whether they are recovering does not matter. */
+	/**
+	 * Whether all but one have been read: whether they are recovering does not matter. Before any is known, nothing was read.
+	 * One that has no Deployments counts like the others: see the limits in `docs/design/references.md`.
+	 */
 	isCompleteBut(address: string | undefined): boolean {
 		const isReadAgain = (each: FollowedSource) =>
 			!this.#isReadAgain || each.completeAgain.size === followedTypes.length;
-		return this.#groups.every(
-			(group) =>
-				group.some((each) => each.address === address) ||
-				group.some((each) => isRead(each) && isReadAgain(each)),
+		const groups = this.#groups;
+		return (
+			groups.length > 0 &&
+			groups.every(
+				(group) =>
+					group.some((each) => each.address === address) ||
+					group.some((each) => isRead(each) && isReadAgain(each)),
+			)
 		);
 	}
 

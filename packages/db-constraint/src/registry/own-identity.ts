@@ -10,6 +10,8 @@ export interface OwnIdentity {
 	readonly uid: string;
 	/** Its previous uid; empty if none. */
 	readonly predecessorUid: string;
+	/** All uids that it has had before, also those that were given up without a deletion. */
+	readonly formerUids: readonly string[];
 	/** Identifies this storage and this incarnation of it. */
 	readonly storageIncarnation: string;
 	/** Whether the references of its predecessor are established under its uid. */
@@ -65,7 +67,7 @@ export async function keepUid(options: IdentityOptions, uid: string): Promise<Ow
 	);
 }
 
-/** Gives up a deleted uid. Does nothing if the storage has another uid by now. */
+/** Gives up a uid, under which it must not serve any longer. Does nothing if the storage has another uid by now. */
 export async function giveUpUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
 	return change(options, (record) => (record.uid === uid ? withoutUid(record) : undefined));
 }
@@ -76,6 +78,7 @@ export function withoutUid(record: DeploymentRecord): DeploymentRecord {
 		...record,
 		uid: "",
 		predecessorUid: record.uid || record.predecessorUid,
+		formerUids: record.uid === "" ? record.formerUids : [...record.formerUids, record.uid],
 		established: false,
 		establishedBy: [],
 	};
@@ -93,8 +96,9 @@ function identityOf(record: DeploymentRecord | undefined): OwnIdentity {
 	const {
 		uid = "",
 		predecessorUid = "",
+		formerUids = [],
 		storageIncarnation = "",
 		established = false,
 	} = record ?? {};
-	return { uid, predecessorUid, storageIncarnation, established };
+	return { uid, predecessorUid, formerUids, storageIncarnation, established };
 }

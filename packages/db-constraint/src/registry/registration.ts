@@ -5,7 +5,7 @@ import {
 	type Deployment as DeploymentData,
 	DeploymentSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { decodeShared, idOf, type ResourceType, tenancyOf, typeOf } from "@plinth/resource";
+import { decodeShared, type ResourceType, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
@@ -31,6 +31,7 @@ import {
 } from "./own-identity.ts";
 import { giveBack, noReport, type RegistryReport, withDeployment } from "./registry-report.ts";
 import { deploymentOf, type RegisteredDeployment, recoveringOf } from "./registry-view.ts";
+import { deleteUnused, isUnused } from "./unused-registrations.ts";
 
 /** Options of `register`. */
 export interface RegistrationOptions {
@@ -43,6 +44,8 @@ export interface RegistrationOptions {
 	readonly isServing: boolean;
 	/** Whether a server of this deployment runs at an address that was registered before. */
 	readonly isRunningAt: (address: string) => boolean;
+	/** The deployments that are known already, also where a meta deployment does not respond now. Default: none. */
+	readonly known?: () => Iterable<RegisteredDeployment>;
 	/** What is known of the registry of a meta deployment, by its servers. Default: nothing. */
 	readonly reportTo?: (servers: readonly MetaSource[]) => RegistryReport;
 	readonly logger: Logger;
@@ -173,7 +176,7 @@ async function giveBackOwn(
 			...{ uid, name: nameOf(deployment), service, region, version, address },
 			...{ disabled: false, wantedVersion: "", recovering: false },
 			...{ predecessorUid, storageIncarnation, established },
-			otherPredecessorUids: relatedUids(identity, found),
+			otherPredecessorUids: relatedUids(options, identity, found),
 		};
 		const report = withDeployment(to.report, own);
 		await giveBack(to.servers, to.recovering, own, report, callTimeoutMs);
@@ -352,7 +355,7 @@ async function admit(
 		address,
 		currentVersion: version,
 		predecessorUid: identity.predecessorUid,
-		otherPredecessorUids: relatedUids(identity, found),
+		otherPredecessorUids: relatedUids(options, identity, found),
 		storageIncarnation: identity.storageIncarnation,
 	});
 	const created = await createResource(registrar.client, Deployment, name, data, callTimeoutMs);
@@ -367,15 +370,21 @@ async function admit(
 }
 
 /**
- * The known deployments of this place that are related to the predecessor by successions: other restores of a backup of
- * the same storage. The new deployment takes them over too, since none of them names it, and one that no longer runs
- * would be waited for.
+ * The known deployments of this place that are related to the former ones of this storage by successions: other restores of
+ * a backup of the same storage. The new deployment takes them over too, since none of them names it, and one that no longer
+ * runs would be waited for.
  */
-function relatedUids({ predecessorUid, storageIncarnation }: OwnIdentity, found: readonly Found[]) {
-	const others = found
-		.flatMap(({ own }) => own)
-		.filter((each) => each.storageIncarnation !== storageIncarnation);
-	const related = new Set(predecessorUid === "" ? [] : [predecessorUid]);
+function relatedUids(
+	{ deployment: { service, region }, known = () => [] }: RegistrationOptions,
+	{ uid, predecessorUid, formerUids, storageIncarnation }: OwnIdentity,
+	found: readonly Found[],
+): string[] {
+	const former = [...formerUids, ...(predecessorUid === "" ? [] : [predecessorUid])];
+	const inPlace = [...known()].filter((each) => each.service === service && each.region === region);
+	const others = [...found.flatMap(({ own }) => own), ...inPlace].filter(
+		(each) => each.storageIncarnation !== storageIncarnation || former.includes(each.uid),
+	);
+	const related = new Set(former);
 	for (let before = -1; before < related.size; ) {
 		before = related.size;
 		for (const each of others) {
@@ -388,18 +397,21 @@ function relatedUids({ predecessorUid, storageIncarnation }: OwnIdentity, found:
 		}
 	}
 	related.delete(predecessorUid);
+	related.delete(uid);
 	return [...related].sort();
 }
 
 /** A server that is started with the wrong storage registers as another deployment of the same place. */
 function warnOfOthers(
-	{ deployment: { service, region }, logger }: RegistrationOptions,
+	options: RegistrationOptions,
 	identity: OwnIdentity,
 	found: readonly Found[],
 ): void {
+	const { deployment, logger } = options;
+	const { service, region } = deployment;
 	const all = found.flatMap(({ own }) => own);
 	const superseded = new Set(all.flatMap(takenOver));
-	const related = new Set([identity.predecessorUid, ...relatedUids(identity, found)]);
+	const related = new Set([identity.predecessorUid, ...relatedUids(options, identity, found)]);
 	const others = all.filter(
 		(each) => !related.has(each.uid) && !superseded.has(each.uid) && !isOfStorage(identity, each),
 	);
@@ -432,34 +444,21 @@ async function keep(
 }
 
 /**
- * Deletes the duplicate registrations of other starts of the same storage whose uid was not recorded: no
- * server has ever used them, but other deployments would look for this deployment there. Those that can't
- * be deleted now, or are not visible yet, are deleted by the next start.
+ * Deletes the registrations of other starts of the same storage whose uid was not recorded. Those that can't be deleted now,
+ * or arrive later, are deleted while this server runs.
  */
 async function removeDuplicates(
-	{ callTimeoutMs, logger }: RegistrationOptions,
+	options: RegistrationOptions,
 	identity: OwnIdentity,
 	found: readonly Found[],
 ): Promise<void> {
 	for (const { meta, own } of found) {
-		for (const each of own) {
-			const { name, uid, predecessorUid } = each;
-			if (
-				uid === identity.uid ||
-				predecessorUid !== identity.predecessorUid ||
-				!isOfStorage(identity, each)
-			) {
-				continue;
-			}
+		for (const each of own.filter((registered) => isUnused(identity, registered))) {
+			const { name, uid } = each;
 			try {
-				const id = { ...idOf(Deployment, name), uid };
-				await meta.client.delete({ id }, { timeoutMs: callTimeoutMs });
-				logger.warn(
-					{ deployment: name, uid },
-					"this storage was registered twice: deleted the duplicate",
-				);
+				await deleteUnused(meta, each, options);
 			} catch (err) {
-				logger.warn({ err, deployment: name, uid }, "this storage is registered twice");
+				options.logger.warn({ err, deployment: name, uid }, "this storage is registered twice");
 			}
 		}
 	}
@@ -488,12 +487,15 @@ async function freeName(
 	}
 }
 
-/** Whether the same storage has registered it, and has not given it up since. */
+/** Whether the same storage has registered it, since it has given up the uid before. */
 function isOfStorage(
 	{ storageIncarnation, predecessorUid }: OwnIdentity,
 	registered: RegisteredDeployment,
 ): boolean {
-	return registered.storageIncarnation === storageIncarnation && registered.uid !== predecessorUid;
+	return (
+		registered.storageIncarnation === storageIncarnation &&
+		registered.predecessorUid === predecessorUid
+	);
 }
 
 function nameOf({ name, service, region }: DeploymentConfiguration): string {

@@ -1,6 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
-import { type DeploymentInfo, takenOver } from "./environment.ts";
+import { type DeploymentInfo, laterOf, takenOver } from "./environment.ts";
 import { DeletedDeployment, Deployment, metaService, Service } from "./meta-types.ts";
 
 /** A deployment with the fields that only the registry needs. */
@@ -192,7 +192,7 @@ export class RegistryView {
 		return this.#current.all;
 	}
 
-	/** The deployment that names another one as a predecessor; of several, the one that has taken over the others. */
+	/** The deployment that names another one as a predecessor; of several, the last one: see `laterOf`. */
 	successorOf(uid: string): RegisteredDeployment | undefined {
 		return this.#current.successors.get(uid);
 	}
@@ -269,12 +269,8 @@ function lookupsOf(
 	);
 	const successors = new Map<string, RegisteredDeployment>();
 	for (const each of all.values()) {
-		const names = takenOver(each);
-		for (const uid of names) {
-			const other = successors.get(uid);
-			if (other === undefined || names.includes(other.uid)) {
-				successors.set(uid, each);
-			}
+		for (const uid of takenOver(each)) {
+			successors.set(uid, laterOf(each, successors.get(uid) ?? each));
 		}
 	}
 	const services = new Map<string, string>();

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { referenceTo } from "@plinth/resource";
+import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { idOf, referenceTo, resourceOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
@@ -8,6 +9,7 @@ import { make } from "../lab/lab.fixture.ts";
 import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { readDeploymentRecord } from "../succession/deployment-record.ts";
 import { responsibleUid } from "../succession/successors.ts";
+import { Deployment } from "./meta-types.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
 
 /** A meta deployment, `alpha` with the thing `a`, and `beta`. */
@@ -144,5 +146,85 @@ describe("a server whose backup was restored elsewhere", () => {
 		const { backend } = beta;
 		const alone = await lab.begin("beta", "r1", { backend, storageIncarnation: "one" });
 		await expect(alone.registry.ready(AbortSignal.timeout(1_000))).rejects.toThrow();
+	});
+});
+
+/** Registers as the message of a start does, which arrives now. */
+async function arrive({ client }: Started, name: string, fields: MessageInit) {
+	const data = create(DeploymentSchema, { service: "beta", region: "r1", ...fields });
+	const resource = resourceOf(Deployment, { id: idOf(Deployment, name), data });
+	const response = await client.write({ resource, createOnly: true });
+	return response.resource?.id?.uid ?? "";
+}
+
+type MessageInit = NonNullable<Parameters<typeof create<typeof DeploymentSchema>>[1]>;
+
+describe("two restores of one backup that register at the same time", () => {
+	it("look the same to all, and the one with the greater uid takes over from both", async () => {
+		const { lab, meta, alpha, beta } = await registered();
+		const { uid } = beta.registry.self;
+		const one = await restored(beta);
+		const two = { ...(await restored(beta)), storageIncarnation: "three", address: "third" };
+		await beta.stop();
+		const first = await lab.start("beta", "r1", one);
+		// It has listed the registrations before the first one was among them.
+		const secondUid = await arrive(meta, "beta-r1-3", {
+			...{ storageIncarnation: "three", address: "third", predecessorUid: uid },
+		});
+		const { registry } = alpha;
+		await whenKnown(registry, () => registry.byUid(secondUid) !== undefined);
+		expect(responsibleUid(registry, uid)).toBe(secondUid);
+		await whenKnown(first.registry, () => first.registry.byUid(secondUid) !== undefined);
+		expect(first.registry.successorOf(uid)?.uid).toBe(secondUid);
+
+		const second = await lab.begin("beta", "r1", two);
+		await whenKnown(second.registry, () => second.registry.state.kind === "deleted");
+		expect(second.registry.state).toMatchObject({
+			reason: expect.stringContaining("was restored from the same backup"),
+		});
+		await vi.waitFor(async () => expect((await readDeploymentRecord(two.backend))?.uid).toBe(""));
+		await second.stop();
+		const again = await lab.start("beta", "r1", two);
+		expect(again.registry.self).toMatchObject({
+			predecessorUid: secondUid,
+			otherPredecessorUids: [uid, first.registry.self.uid].sort(),
+		});
+		expect(again.registry.state.kind).toBe("registered");
+		await whenKnown(first.registry, () => first.registry.state.kind === "succeeded");
+		await whenKnown(registry, () => registry.byUid(again.registry.self.uid) !== undefined);
+		for (const each of [uid, first.registry.self.uid, secondUid]) {
+			expect(responsibleUid(registry, each)).toBe(again.registry.self.uid);
+		}
+	});
+});
+
+describe("a registration that arrives late", () => {
+	it("is deleted by the servers that run, if their storage never used it", async () => {
+		const { meta, alpha, beta } = await registered();
+		const late = await arrive(meta, "beta-r1-2", { storageIncarnation: "one" });
+		const other = await arrive(meta, "beta-r1-3", { storageIncarnation: "other" });
+		const { registry } = alpha;
+		await whenKnown(registry, () => registry.byUid(other) !== undefined);
+		await vi.waitFor(async () => expect(await registry.isDeleted(late)).toBe(true), {
+			timeout: 60_000,
+		});
+		await whenKnown(registry, () => registry.byUid(late) === undefined);
+		expect(registry.byUid(other)).toBeDefined();
+		expect(registry.byUid(beta.registry.self.uid)).toBeDefined();
+	});
+
+	it("is not taken for the one that a deleted deployment needs, and is deleted", async () => {
+		const { lab, meta, alpha, beta } = await registered();
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		await lab.delete(meta, "beta-r1");
+		const late = await arrive(meta, "beta-r1", { storageIncarnation: "one" });
+		const { backend } = beta;
+		const again = await lab.start("beta", "r1", { backend, storageIncarnation: "one" });
+		expect(again.registry.self).toMatchObject({ name: "beta-r1-2", predecessorUid: uid });
+		const { registry } = alpha;
+		await vi.waitFor(async () => expect(await registry.isDeleted(late)).toBe(true), {
+			timeout: 60_000,
+		});
 	});
 });

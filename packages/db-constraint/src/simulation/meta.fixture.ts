@@ -113,6 +113,10 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		);
 	}
 
+	registered(): readonly string[] {
+		return this.#registered().flatMap(({ service, uid }) => (service === metaService ? [] : uid));
+	}
+
 	async delete(uid: string): Promise<boolean> {
 		const registered = this.#registered().find((each) => each.uid === uid);
 		if (registered === undefined) {

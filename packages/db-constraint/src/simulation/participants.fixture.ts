@@ -116,6 +116,8 @@ export interface SimulatedMetaDeployment {
 	disabled(): readonly string[];
 	/** The name under which a uid is or was registered; `undefined` if it never was. */
 	nameOf(uid: string): string | undefined;
+	/** The uids of the other deployments that are registered now. */
+	registered(): readonly string[];
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
 	/** A description of what should have settled, or `undefined`. */

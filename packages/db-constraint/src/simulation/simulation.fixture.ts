@@ -138,7 +138,19 @@ async function run(sim: SimulationContext): Promise<void> {
 }
 
 function problemOf(sim: SimulationContext): string | undefined {
-	return unsettled(sim.observer.records) ?? unreachable(sim) ?? sim.meta.problem();
+	return (
+		unsettled(sim.observer.records) ??
+		unreachable(sim) ??
+		sim.meta.problem() ??
+		unusedRegistration(sim)
+	);
+}
+
+/** In the end no Deployment is left that its storage has never used. */
+function unusedRegistration({ meta, observer }: SimulationContext): string | undefined {
+	const identities = [...observer.records.identities.values()];
+	const unused = meta.registered().find((uid) => !identities.some((each) => each.has(uid)));
+	return unused && `${meta.nameOf(unused)} is registered, and its storage has never used that`;
 }
 
 /** In the end the servers of each deployment that run are known, and no others. */

@@ -326,6 +326,7 @@ export function cloneDeploymentRecord(message: DeploymentRecord): DeploymentReco
   copy.storageIncarnation = message.storageIncarnation;
   copy.established = message.established;
   copy.establishedBy = message.establishedBy.slice();
+  copy.formerUids = message.formerUids.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
