@@ -211,6 +211,36 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "The controllers receive reports of releases.",
 		seed: 1,
 	},
+	"take a restored registry for a complete one": {
+		rule: "A meta deployment that was restored is not complete.",
+		seed: 0,
+	},
+	"complete a restored registry before all have reported": {
+		rule: "A meta deployment that was restored is complete once every known deployment has reported.",
+		seed: 0,
+	},
+	"forget what a restored registry lacks": {
+		rule: "What a meta deployment lacks that was restored proves nothing.",
+		seed: 0,
+	},
+	"forget the deletions that are reported": {
+		rule: "Deployments that were deleted stay deleted after a restore of the meta deployment.",
+		seed: 0,
+		options: ["--losses", "1"],
+	},
+	"keep the deleted Deployments that a restore has brought back": {
+		rule: "A restored meta deployment removes the Deployments that were deleted since the backup.",
+		seed: 0,
+		options: ["--losses", "1"],
+	},
+	"give back a Deployment under a new uid": {
+		rule: "A restored meta deployment registers deployments again under their own uids.",
+		seed: 0,
+	},
+	"give up a uid that a restored registry lacks": {
+		rule: "A deployment that starts keeps its uid if a restored meta deployment lacks it.",
+		seed: 0,
+	},
 };
 
 /** The names of all mutants. */

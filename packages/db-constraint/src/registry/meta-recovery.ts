@@ -36,6 +36,7 @@ import {
 import type { Runtime } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import { putRecord, readRecord, recordId, type StoredRecord } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
@@ -74,6 +75,9 @@ export async function openMetaStorage(
 		const stored = await readRecord(backend, deploymentRecord, { consistency: "strong" });
 		const before = stored?.record.case === "deployment" ? stored.record.value : undefined;
 		if (!before?.storageIncarnation || before.storageIncarnation === storageIncarnation) {
+			return;
+		}
+		if (isPlanted("take a restored registry for a complete one")) {
 			return;
 		}
 		const record = { ...withoutUid(before), storageIncarnation };
@@ -168,7 +172,7 @@ async function givenBack(
 	const gone = new Set(records.map(({ uid }) => uid));
 	const given: Mutation[][] = [];
 	for (const deletion of deleted.map(deletionOf)) {
-		if (!gone.has(deletion.uid)) {
+		if (!gone.has(deletion.uid) && !isPlanted("forget the deletions that are reported")) {
 			gone.add(deletion.uid);
 			given.push([deletionRecord(runtime, deletion)]);
 		}
@@ -187,7 +191,10 @@ async function givenBack(
 		if (registered.service === metaService) {
 			metas.push(registered);
 		} else if (before === undefined) {
-			const id = { ...idOf(Deployment, freeName(registered.name, names)), uid };
+			const id = {
+				...idOf(Deployment, freeName(registered.name, names)),
+				uid: isPlanted("give back a Deployment under a new uid") ? newUlid(runtime) : uid,
+			};
 			const put = resourceOf(Deployment, { id, data: decodeShared(Deployment, resource).data });
 			put.generation = resource.generation;
 			names.push(put);
@@ -302,6 +309,9 @@ function notReported(
 		ownDeployment(stored)?.id?.uid ?? "",
 	]);
 	const uids = new Set([...all.map(({ uid }) => uid), ...knownUids]);
+	if (isPlanted("complete a restored registry before all have reported")) {
+		return [];
+	}
 	return [...uids].filter((uid) => uid !== "" && !settled.has(uid) && !isDeleted(uid)).sort();
 }
 

@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
 import { Backoff, type Logger, unlessAborted } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import {
 	type CompletionOptions,
 	completeRecovery,
@@ -82,7 +83,9 @@ export class OwnRecovery {
 			return false;
 		}
 		for (const { id } of await listDeletedDeployments(backend)) {
-			await client().delete({ id }, { timeoutMs: deleteTimeoutMs });
+			if (!isPlanted("keep the deleted Deployments that a restore has brought back")) {
+				await client().delete({ id }, { timeoutMs: deleteTimeoutMs });
+			}
 		}
 		return true;
 	}

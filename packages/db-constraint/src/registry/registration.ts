@@ -7,6 +7,7 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, type ResourceType, tenancyOf, typeOf } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
@@ -118,7 +119,9 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 		return refresh(options, await keep(options, registration, found));
 	}
 	if (identity.uid !== "") {
-		const isRestored = found.some(({ recovering }) => recovering !== undefined);
+		const isRestored =
+			found.some(({ recovering }) => recovering !== undefined) &&
+			!isPlanted("give up a uid that a restored registry lacks");
 		if (isRestored && !(await hasDeletionRecord(options, identity.uid))) {
 			await giveBackOwn(options, identity, found, missing);
 			return register(options);

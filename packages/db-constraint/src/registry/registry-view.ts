@@ -1,5 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
+import { isPlanted } from "../fault-points.ts";
 import { type DeploymentInfo, laterOf, takenOver } from "./environment.ts";
 import { DeletedDeployment, Deployment, metaService, Service } from "./meta-types.ts";
 
@@ -104,7 +105,10 @@ export class RegistryView {
 	 */
 	retain(source: string, type: FollowedType, uids: ReadonlySet<string>): void {
 		const contents = this.#of(source);
-		if (type === "deletions" || this.recovering([source]) !== undefined) {
+		const isRecovering =
+			this.recovering([source]) !== undefined &&
+			!isPlanted("forget what a restored registry lacks");
+		if (type === "deletions" || isRecovering) {
 			return;
 		}
 		for (const uid of contents[type].keys()) {

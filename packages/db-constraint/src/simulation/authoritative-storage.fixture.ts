@@ -33,16 +33,23 @@ export class AuthoritativeStorage {
 	readonly #sim: SimulationContext;
 	readonly #listeners = new Set<Listener>();
 	readonly #all = new Map<string, Resource>();
-	readonly #leases: Pick<SimulatedLeases, "isCurrent"> | undefined;
+	readonly #leases: Pick<SimulatedLeases, "isCurrent">;
 	#store: StateStore;
 	#identity: StorageIdentity | undefined;
 
-	/** @param leases issue the fences of commits. */
-	constructor(sim: SimulationContext, leases?: Pick<SimulatedLeases, "isCurrent">) {
+	/**
+	 * @param leases - issue the fences of commits.
+	 * @param isRestorable - whether it may be restored: then it has an identity.
+	 */
+	constructor(
+		sim: SimulationContext,
+		leases: Pick<SimulatedLeases, "isCurrent">,
+		isRestorable: boolean,
+	) {
 		this.#sim = sim;
 		this.#leases = leases;
 		this.#store = new StateStore(sim.runtime, defaultStorageLimits);
-		if (sim.hasLoss) {
+		if (isRestorable) {
 			this.#identity = {
 				uid: newUlid(sim.runtime),
 				incarnation: newUlid(sim.runtime),
@@ -56,7 +63,7 @@ export class AuthoritativeStorage {
 		return this.#store;
 	}
 
-	/** The identity of the storage, in runs with a loss. A restore changes the incarnation. */
+	/** The identity of the storage, if it may be restored. A restore changes the incarnation. */
 	get identity(): StorageIdentity | undefined {
 		return this.#identity;
 	}
@@ -105,7 +112,7 @@ export class AuthoritativeStorage {
 	/** Commits like any storage. */
 	commit(mutations: readonly Mutation[], { dryRun, fence }: CommitOptions = {}): CommitResult {
 		const { store } = this;
-		if (fence !== undefined && this.#leases?.isCurrent(fence) !== true) {
+		if (fence !== undefined && !this.#leases.isCurrent(fence)) {
 			throw new Fenced(fence.lease);
 		}
 		checkCommitLimits(mutations, defaultStorageLimits);

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
-import { idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
+import { decodeShared, idOf, Namespace, newUlid, Partition, resourceOf } from "@plinth/resource";
 import type { Mutation } from "@plinth/storage";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
-import { recordOf } from "../shadow/shadow-records.ts";
+import { DeletedDeployment } from "../registry/meta-types.ts";
+import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
@@ -74,7 +75,7 @@ export class Deployment implements SimulatedDeployment {
 		};
 		this.environment = { ...localEnvironment(""), self: this.info };
 		const leases = new SimulatedLeases(sim);
-		const authoritative = new AuthoritativeStorage(sim, leases);
+		const authoritative = new AuthoritativeStorage(sim, leases, sim.hasLoss);
 		this.#authoritative = authoritative;
 		this.#group = new ServerGroup(sim, {
 			name: this.info.name,
@@ -128,6 +129,17 @@ export class Deployment implements SimulatedDeployment {
 
 	start(): void {
 		this.#group.start();
+	}
+
+	knownDeletions(): readonly string[] {
+		return [...this.#authoritative.all()].flatMap((resource) => {
+			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
+			const record = isRecord ? recordOf(resource).record : undefined;
+			const known = record?.case === "registryEntry" ? record.value.resource : undefined;
+			return known?.id?.type?.kind === DeletedDeployment.type.kind
+				? decodeShared(DeletedDeployment, known).data.uid
+				: [];
+		});
 	}
 
 	endpoints(): readonly string[] {

@@ -43,6 +43,11 @@ export class Identity {
 		return uid !== "" && (uid === this.uid || this.former.has(uid));
 	}
 
+	/** Whether the deployment gives up its uid with this record, though it was neither restored nor deleted. */
+	isGivenUp({ uid }: DeploymentRecord): boolean {
+		return this.state === "settled" && this.uid !== "" && uid !== this.uid;
+	}
+
 	/** Takes over the record in the storage. Returns whether it has become settled. */
 	recorded({ uid, established, establishedBy }: DeploymentRecord): boolean {
 		if (this.uid !== "" && uid !== this.uid) {

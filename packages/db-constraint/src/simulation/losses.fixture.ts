@@ -1,4 +1,4 @@
-import type { SimulatedDeployment } from "./participants.fixture.ts";
+import type { SimulatedDeployment, SimulatedMetaDeployment } from "./participants.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /** What happens to a deployment, once in a run. */
@@ -92,13 +92,36 @@ async function abandon(sim: SimulationContext, deployment: SimulatedDeployment):
 	deployment.abandon();
 }
 
+/**
+ * Restores the meta deployment: it has forgotten what was registered, changed and deleted since the backup, which may be
+ * older than all other registrations.
+ */
+export async function restoreMeta(sim: SimulationContext): Promise<void> {
+	const { meta } = sim;
+	const first = sim.pick([0, sim.random.next() * 0.6]);
+	const second = first + (0.85 - first) * sim.random.next();
+	await stepsTaken(sim, first, () => meta.isRegistered);
+	const restoreBackup = meta.backUp();
+	await stepsTaken(sim, second, () => true);
+	await halt(sim, meta);
+	restoreBackup();
+	meta.resume();
+	sim.losses.push("meta deployment restored from a backup");
+}
+
 /** Waits until users have taken this part of their steps and the deployment is registered. */
-async function steps(
+function steps(sim: SimulationContext, { info }: SimulatedDeployment, part: number): Promise<void> {
+	return stepsTaken(sim, part, () => info.uid !== "");
+}
+
+async function stepsTaken(
 	sim: SimulationContext,
-	{ info }: SimulatedDeployment,
 	part: number,
+	isBegun: () => boolean,
 ): Promise<void> {
-	while (sim.steps.taken < part * sim.steps.all || info.uid === "") {
+	const isBefore = () =>
+		part > 0 && (sim.steps.all === 0 || sim.steps.taken < part * sim.steps.all);
+	while (isBefore() || !isBegun()) {
 		await sim.wait(50);
 	}
 	for (let turns = sim.below(30); turns > 0; turns--) {
@@ -107,7 +130,10 @@ async function steps(
 }
 
 /** Stops all servers for a while: some stop in order. */
-async function halt(sim: SimulationContext, deployment: SimulatedDeployment): Promise<void> {
+async function halt(
+	sim: SimulationContext,
+	deployment: SimulatedDeployment | SimulatedMetaDeployment,
+): Promise<void> {
 	if (sim.happens(0.3)) {
 		const stopped = Promise.all(deployment.servers.map((server) => server.stop()));
 		await Promise.race([stopped, sim.wait(10_000)]);

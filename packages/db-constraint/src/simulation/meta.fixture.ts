@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { Resource, ResourceService } from "@plinth/proto";
 import { decodeShared, encodeData, idOf } from "@plinth/resource";
+import { takenOver } from "../registry/environment.ts";
 import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
@@ -27,14 +28,18 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #group: ServerGroup<ServerProcess>;
 	readonly #names = new Map<string, string>();
-	/** The uids of Deployments that were deleted. */
+	/** The uids of the Deployments of whose deletion it has the record. */
 	readonly #deleted = new Set<string>();
+	/** The same, with those that a restore has undone. */
+	readonly #everDeleted = new Set<string>();
+	/** Its uid while it is recovering from a restore. */
+	#recoveringUid: string | undefined;
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
 		this.addresses = sim.pick([["http://meta-1"], ["http://meta-1", "http://meta-2"]]);
 		const leases = new SimulatedLeases(sim);
-		const authoritative = new AuthoritativeStorage(sim, leases);
+		const authoritative = new AuthoritativeStorage(sim, leases, sim.restoresMeta);
 		this.#authoritative = authoritative;
 		this.#group = new ServerGroup(sim, {
 			...{ name, authoritative },
@@ -84,19 +89,46 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			const { uid } = decodeShared(DeletedDeployment, resource).data;
 			this.#sim.trace.add(name, () => `${this.nameOf(uid)} is deleted`);
 			this.#deleted.add(uid);
-			this.#sim.observer.deploymentDeleted(uid);
-			return;
+			if (!this.#everDeleted.has(uid)) {
+				this.#everDeleted.add(uid);
+				this.#sim.observer.deploymentDeleted(uid);
+			}
+		} else if (resource?.id?.type?.kind === Deployment.type.kind) {
+			this.#registers(deploymentOf(resource));
 		}
-		if (resource === undefined || resource.id?.type?.kind !== Deployment.type.kind) {
-			return;
-		}
-		const { uid, name: registered, version } = deploymentOf(resource);
+	}
+
+	#registers({ uid, name: registered, version, service, recovering }: RegisteredDeployment): void {
 		this.#names.set(uid, registered);
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(uid) !== version) {
 			announced.set(uid, version);
 			this.#sim.trace.add(name, () => `${registered} has the version ${version}`);
 		}
+		if (service === metaService && recovering !== (this.#recoveringUid === uid)) {
+			this.#recoveringUid = recovering ? uid : undefined;
+			this.#sim.trace.add(name, () => (recovering ? "is recovering" : "is complete"));
+			const problem = recovering ? undefined : this.#lacks();
+			if (problem !== undefined) {
+				this.#sim.observer.violation(4, `${name} is complete, and ${problem}`);
+			}
+		}
+	}
+
+	/** What it lacks of what all deployments know. */
+	#lacks(): string | undefined {
+		const registered = new Set(this.#registered().map(({ uid }) => uid));
+		for (const each of this.#sim.deployments.filter(({ isGone }) => !isGone)) {
+			const { name: deployment, uid } = each.info;
+			if (uid !== "" && !registered.has(uid) && !this.#deleted.has(uid)) {
+				return `lacks ${deployment} (${uid})`;
+			}
+			const forgotten = each.knownDeletions().find((known) => !this.#deleted.has(known));
+			if (forgotten !== undefined) {
+				return `has forgotten the deletion of ${this.nameOf(forgotten)}, of which ${deployment} knows`;
+			}
+		}
+		return undefined;
 	}
 
 	nameOf(uid: string): string | undefined {
@@ -115,6 +147,54 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 
 	registered(): readonly string[] {
 		return this.#registered().flatMap(({ service, uid }) => (service === metaService ? [] : uid));
+	}
+
+	get isRegistered(): boolean {
+		return this.#own !== undefined;
+	}
+
+	/** The present registration of this deployment itself, which has taken over those before the last restores. */
+	get #own(): RegisteredDeployment | undefined {
+		const own = this.#registered().filter((each) => each.service === metaService);
+		const before = new Set(own.flatMap(takenOver));
+		return own.find(({ uid }) => !before.has(uid));
+	}
+
+	halt(): void {
+		this.#group.halt();
+	}
+
+	resume(): void {
+		this.#group.resume();
+	}
+
+	backUp(): () => void {
+		this.#sim.trace.add(name, () => "is backed up");
+		const backup = this.#authoritative.backUp();
+		return () => {
+			this.#sim.trace.add(name, () => "is restored from the backup");
+			const before = [...this.#deleted];
+			this.#deleted.clear();
+			this.#authoritative.restore(backup);
+			for (const resource of backup) {
+				if (resource.id?.type?.kind === DeletedDeployment.type.kind) {
+					this.#deleted.add(decodeShared(DeletedDeployment, resource).data.uid);
+				}
+			}
+			for (const uid of before) {
+				void this.#deleteAgain(uid);
+			}
+		};
+	}
+
+	/** An operator who has deleted a Deployment deletes it again, if nobody knew of the deletion. */
+	async #deleteAgain(uid: string): Promise<void> {
+		while (!this.#deleted.has(uid)) {
+			if (this.#own?.recovering === false) {
+				await this.delete(uid);
+			}
+			await this.#sim.wait(5_000);
+		}
 	}
 
 	async delete(uid: string): Promise<boolean> {
@@ -164,8 +244,17 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	problem(): string | undefined {
 		const running = this.servers.map(({ address }) => address).sort();
 		const recorded = [...this.#group.recorded()].sort();
-		return running.join() === recorded.join()
-			? undefined
-			: `${name} names ${recorded} as its servers, and has ${running}`;
+		if (running.join() !== recorded.join()) {
+			return `${name} names ${recorded} as its servers, and has ${running}`;
+		}
+		if (this.#recoveringUid !== undefined) {
+			return `${name} was restored, and is not complete`;
+		}
+		const deleted = this.#registered().find(({ uid }) => this.#deleted.has(uid));
+		if (deleted !== undefined) {
+			return `${name} has ${deleted.name} (${deleted.uid}), which was deleted`;
+		}
+		const lacks = this.#lacks();
+		return lacks && `${name} ${lacks}`;
 	}
 }

@@ -235,7 +235,11 @@ export class Observer {
 			return [];
 		}
 		const { records } = this;
-		const settles = records.identityOf(deployment).recorded(record.value);
+		const identity = records.identityOf(deployment);
+		if (identity.isGivenUp(record.value)) {
+			this.violation(4, `${deployment.info.name} gives up the uid ${identity.uid} without reason`);
+		}
+		const settles = identity.recorded(record.value);
 		const own = [...records.resources.values()].filter((each) => each.deployment === deployment);
 		const reported = this.#losses.reported(deployment);
 		for (const { text, references } of reported) {

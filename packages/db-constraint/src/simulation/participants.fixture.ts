@@ -58,6 +58,8 @@ export interface SimulatedDeployment {
 	/** Its identity as the observer knows it. No server uses it. */
 	readonly environment: Environment;
 	readonly servers: readonly SimulatedServer[];
+	/** The uids of the deployments of whose deletion its storage has the record. */
+	knownDeletions(): readonly string[];
 	/** The addresses of its servers, as its storage records them. */
 	endpoints(): readonly string[];
 	/** Stores the tenancy, and starts this many servers. */
@@ -95,6 +97,8 @@ export interface SimulatedDeployment {
 export interface SimulatedMetaServer extends SimulatedProcess {
 	/** Does nothing for a while. */
 	stall(ms: number): void;
+	/** Stops in order, as long as the storage responds. */
+	stop(): Promise<void>;
 	crash(): void;
 }
 
@@ -120,6 +124,14 @@ export interface SimulatedMetaDeployment {
 	registered(): readonly string[];
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
+	/** Whether its storage has its registration: only then does it notice a restore. */
+	readonly isRegistered: boolean;
+	/** Crashes all servers. None starts until `resume`. */
+	halt(): void;
+	/** Starts the servers that `halt` has crashed, and those that were to start since. */
+	resume(): void;
+	/** Makes a backup of the storage. The returned function restores it: call that while the deployment is halted. */
+	backUp(): () => void;
 	/** A description of what should have settled, or `undefined`. */
 	problem(): string | undefined;
 }

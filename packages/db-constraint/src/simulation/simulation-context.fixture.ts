@@ -21,7 +21,7 @@ const hosts = [
 export interface SimulationOptions {
 	/** Whether to log what happens. Default: false. */
 	readonly isTracing?: boolean;
-	/** One of so many seeds restores a deployment, or deletes one. Default: 0, none. */
+	/** One of so many seeds restores a deployment of things or widgets, or deletes one. Default: 0, none. */
 	readonly losses?: number;
 }
 
@@ -47,6 +47,8 @@ export class SimulationContext {
 	readonly isLagging: boolean;
 	/** Whether a deployment is restored, or its Deployment deleted. */
 	readonly hasLoss: boolean;
+	/** Whether the meta deployment is restored from a backup. */
+	readonly restoresMeta: boolean;
 	/** What deployments have lost, for reports. */
 	readonly losses: string[] = [];
 	/** How many steps all users take, and have taken. */
@@ -67,6 +69,7 @@ export class SimulationContext {
 		this.observer = new Observer(this.trace, this.versionsDiffer);
 		this.isLagging = this.happens(0.4);
 		this.faults = drawFaults(this.runtime.random, this.workload, this.versionsDiffer);
+		this.restoresMeta = this.happens(this.hasLoss ? 0.3 : 0.1);
 		this.meta = createMeta(this);
 	}
 

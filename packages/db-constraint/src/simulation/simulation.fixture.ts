@@ -1,6 +1,7 @@
 import { alpha, Deployment, namespaces, regions, services } from "./deployment.fixture.ts";
+import { crash, disable, registeredName, split } from "./disruptions.fixture.ts";
 import { cleanUp } from "./janitor.fixture.ts";
-import { lose } from "./losses.fixture.ts";
+import { lose, restoreMeta } from "./losses.fixture.ts";
 import { MetaDeployment } from "./meta.fixture.ts";
 import type { Violation } from "./observer.fixture.ts";
 import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
@@ -8,7 +9,6 @@ import { checkPromptness } from "./promptness.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
 import { SimulationContext, type SimulationOptions } from "./simulation-context.fixture.ts";
-import { split } from "./splits.fixture.ts";
 import { serverOf, User } from "./users.fixture.ts";
 
 /** The outcome of one seed. */
@@ -64,6 +64,7 @@ async function run(sim: SimulationContext): Promise<void> {
 		}
 	}
 	let working = true;
+	const restored = sim.restoresMeta ? restoreMeta(sim) : Promise.resolve();
 	const perDeployment = sim.pick([1, 1, 2]);
 	const late = sim.pick([0, 0, 1_000, 20_000]);
 	for (const _ of sim.meta.addresses) {
@@ -90,11 +91,13 @@ async function run(sim: SimulationContext): Promise<void> {
 	}
 	sim.steps.all = users.length * sim.workload.steps;
 	const loss = sim.hasLoss ? [lose(sim)] : [];
-	const work = Promise.all([...users.map((user) => user.work(sim.workload.steps)), ...loss]).then(
-		() => {
-			working = false;
-		},
-	);
+	const work = Promise.all([
+		...users.map((user) => user.work(sim.workload.steps)),
+		...loss,
+		restored,
+	]).then(() => {
+		working = false;
+	});
 	await scheduler.until(() => !working || isBroken(), { limitMs: 24 * 3_600_000 });
 	if (isBroken()) {
 		return;
@@ -168,11 +171,6 @@ function unreachable(sim: SimulationContext): string | undefined {
 		}
 	}
 	return undefined;
-}
-
-/** A successor has another name if the Deployment of its predecessor still exists. */
-function registeredName({ meta }: SimulationContext, { info }: SimulatedDeployment): string {
-	return meta.nameOf(info.uid) ?? info.name;
 }
 
 /** In the end each deployment takes writes: promise 3. */
@@ -263,67 +261,5 @@ function restart(deployment: SimulatedDeployment, server: SimulatedServer | unde
 	if (server !== undefined && deployment.servers.includes(server)) {
 		deployment.crash(server);
 		deployment.start();
-	}
-}
-
-/** Crashes or stalls a server of the meta deployment: without others, no deployment can register for a while. */
-async function crashMeta(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
-	const { meta } = sim;
-	const server = meta.servers[sim.below(meta.servers.length)];
-	if (server !== undefined && isRunning() && sim.happens(0.2)) {
-		server.stall(sim.random.next() * sim.pick([1_000, 8_000, 20_000, 60_000]));
-	} else if (server !== undefined && isRunning()) {
-		meta.crash(server);
-		await sim.wait(sim.random.next() * sim.pick([0, 1_000, 20_000, 120_000]));
-		if (isRunning()) {
-			meta.start();
-		}
-	}
-}
-
-/** Disables deployments, and enables them again, as operators do. */
-async function disable(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
-	while (isRunning()) {
-		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000]));
-		const deployment = sim.deployments[sim.below(sim.deployments.length)];
-		const name = deployment === undefined ? "" : registeredName(sim, deployment);
-		await sim.meta.disable(name, true);
-		await sim.wait(sim.random.next() * sim.pick([1_000, 20_000, 60_000]));
-		await sim.meta.disable(name, false);
-	}
-	for (;;) {
-		for (const name of sim.meta.disabled()) {
-			await sim.meta.disable(name, false);
-		}
-		await sim.wait(10_000);
-	}
-}
-
-/** Crashes servers between any two steps, and restarts them. */
-async function crash(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
-	const { random } = sim;
-	const { crashEveryMs } = sim.faults;
-	while (isRunning() && crashEveryMs !== Number.POSITIVE_INFINITY) {
-		await sim.wait(-Math.log(1 - random.next()) * crashEveryMs);
-		for (let turns = sim.below(30); turns > 0; turns--) {
-			await sim.runtime.scheduler.pause();
-		}
-		if (sim.happens(0.2)) {
-			void crashMeta(sim, isRunning);
-			continue;
-		}
-		const deployment = sim.deployments[sim.below(sim.deployments.length)];
-		const server = deployment?.servers[sim.below(deployment.servers.length)];
-		if (isRunning() && server !== undefined && sim.happens(0.2)) {
-			server.stall(random.next() * sim.pick([1_000, 8_000, 20_000, 60_000]));
-		} else if (isRunning() && deployment !== undefined && server !== undefined) {
-			deployment.crash(server);
-			const downMs = random.next() * sim.pick([0, 1_000, 20_000, 120_000]);
-			void sim.wait(downMs).then(() => {
-				if (isRunning()) {
-					deployment.start();
-				}
-			});
-		}
 	}
 }

@@ -1,5 +1,4 @@
 import type { SimulatedProcess } from "./participants.fixture.ts";
-import type { SimulationContext } from "./simulation-context.fixture.ts";
 
 /** Which deployments can't reach which servers of the meta deployment. The same holds in the other direction. */
 export class Splits {
@@ -31,25 +30,5 @@ export class Splits {
 	onChange(listener: () => void): () => void {
 		this.#listeners.add(listener);
 		return () => this.#listeners.delete(listener);
-	}
-}
-
-/** Cuts deployments off from one server of the meta deployment, or from all, for a while. */
-export async function split(sim: SimulationContext, isRunning: () => boolean): Promise<void> {
-	const { random, meta } = sim;
-	const { splitEveryMs } = sim.faults;
-	while (isRunning() && splitEveryMs !== Number.POSITIVE_INFINITY) {
-		await sim.wait(-Math.log(1 - random.next()) * splitEveryMs);
-		if (!isRunning()) {
-			break;
-		}
-		const names = [meta.name, ...sim.deployments.map(({ info }) => info.name)];
-		const address = meta.addresses[sim.below(meta.addresses.length)] ?? "";
-		const isTotal = sim.happens(0.3);
-		const cut = isTotal ? names : names.filter(() => sim.happens(0.5));
-		sim.splits.cut(cut, isTotal ? meta.addresses : [address]);
-		sim.trace.add(meta.name, () => `${isTotal ? "all servers" : address}: cut off from ${cut}`);
-		await sim.wait(random.next() * sim.pick([1_000, 20_000, 120_000]));
-		sim.splits.cut([], []);
 	}
 }
