@@ -15,6 +15,9 @@ process.on("message", (order) => {
 	}
 });
 
+// Its parent has ended.
+process.once("disconnect", () => process.exit());
+
 /** Reports after each seed, so that the parent knows that it gets on. */
 async function carryOut({ fault, from, runs, args }: Order): Promise<void> {
 	planted.fault = fault;
