@@ -1,6 +1,6 @@
-import type { Client } from "@connectrpc/connect";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { Resource, ResourceService } from "@plinth/proto";
-import { decodeShared, encodeData, idOf } from "@plinth/resource";
+import { decodeShared, encodeData, idOf, resourceOf } from "@plinth/resource";
 import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
@@ -27,6 +27,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #group: ServerGroup<ServerProcess>;
 	readonly #names = new Map<string, string>();
+	/** The Deployments as they were registered first, by uid. */
+	readonly #first = new Map<string, Resource>();
 	/** The uids of Deployments that were deleted. */
 	readonly #deleted = new Set<string>();
 
@@ -92,6 +94,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		}
 		const { uid, name: registered, version } = deploymentOf(resource);
 		this.#names.set(uid, registered);
+		this.#first.set(uid, this.#first.get(uid) ?? resource);
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(uid) !== version) {
 			announced.set(uid, version);
@@ -124,6 +127,19 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		}
 		return this.#attempt(async (client) => {
 			await client.delete({ id: { ...idOf(Deployment, registered.name), uid } });
+		});
+	}
+
+	registerAgain(uid: string): Promise<boolean> {
+		return this.#attempt(async (client) => {
+			const data = this.#first.get(uid)?.data;
+			const id = idOf(Deployment, this.nameOf(uid) ?? "");
+			const resource = { ...resourceOf(Deployment, { id }), ...(data && { data }) };
+			await client.write({ resource, createOnly: true }).catch((failure) => {
+				if (ConnectError.from(failure).code !== Code.AlreadyExists) {
+					throw failure;
+				}
+			});
 		});
 	}
 

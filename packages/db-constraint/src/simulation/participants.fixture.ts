@@ -120,6 +120,11 @@ export interface SimulatedMetaDeployment {
 	registered(): readonly string[];
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
+	/**
+	 * Receives the message again that has registered a uid, and registers another one if the name is free. Returns whether it
+	 * has handled the message.
+	 */
+	registerAgain(uid: string): Promise<boolean>;
 	/** A description of what should have settled, or `undefined`. */
 	problem(): string | undefined;
 }
