@@ -377,11 +377,7 @@ export class MetaOwners {
 			{ op: "assert", id: recordId(stored.name), expectedVersion: seen.version },
 			...missing,
 			...decidedBy
-				.filter(
-					(uid) =>
-						uid !== environment.self.uid &&
-						!isPlanted("remove an owner after the deployment that decided was dropped"),
-				)
+				.filter((uid) => uid !== environment.self.uid)
 				.map((uid) => dropped.notDropped(uid)),
 		];
 		try {

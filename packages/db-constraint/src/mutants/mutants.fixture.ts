@@ -79,16 +79,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "What acts on a deletion names the incarnation.",
 		seed: 65,
 	},
-	"apply a deletion after its deployment was dropped": {
-		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",
-		seed: 0,
-		options: ["--losses", "1"],
-	},
-	"remove an owner after the deployment that decided was dropped": {
-		rule: "Nothing that a deployment has decided counts once it was dropped or taken over.",
-		seed: 0,
-		options: ["--losses", "1"],
-	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
 		seed: 5,
@@ -131,10 +121,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"begin a schema without making it the active one": {
 		rule: "A server makes its schema the active one before its first commit.",
-		seed: 0,
-	},
-	"continue a pass after another schema was active": {
-		rule: "A pass of a schema replaces exactly the record that it has read.",
 		seed: 0,
 	},
 	"complete the schema in one attempt": {

@@ -7,6 +7,8 @@ const losses = {
 	"restored from a backup, and its former Deployment deleted": (sim, deployment) =>
 		restore(sim, deployment, true),
 	"Deployment deleted while its servers ran": deleteRunning,
+	"Deployment deleted while its servers ran, and the message arrived again that had registered it":
+		deleteAndRegisterAgain,
 	"Deployment deleted while its servers had stopped, which then started": deleteStopped,
 	"Deployment deleted after its servers had stopped permanently": abandon,
 } satisfies Record<string, Loss>;
@@ -21,6 +23,7 @@ const names = [
 	"restored from a backup, and its former Deployment deleted",
 	"Deployment deleted while its servers ran",
 	"Deployment deleted while its servers ran",
+	"Deployment deleted while its servers ran, and the message arrived again that had registered it",
 	"Deployment deleted while its servers had stopped, which then started",
 	"Deployment deleted after its servers had stopped permanently",
 	"Deployment deleted after its servers had stopped permanently",
@@ -70,6 +73,20 @@ async function deleteRunning(
 ): Promise<void> {
 	await steps(sim, deployment, sim.random.next() * 0.85);
 	await deleteDeployment(sim, deployment.info.uid);
+}
+
+/** The network may deliver a message twice. */
+async function deleteAndRegisterAgain(
+	sim: SimulationContext,
+	deployment: SimulatedDeployment,
+): Promise<void> {
+	await steps(sim, deployment, sim.random.next() * 0.85);
+	const { uid } = deployment.info;
+	await deleteDeployment(sim, uid);
+	await sim.wait(sim.random.next() * sim.pick([0, 100, 20_000]));
+	while (!(await sim.meta.registerAgain(uid))) {
+		await sim.wait(200);
+	}
 }
 
 /** Its servers register again when they start. */

@@ -1,6 +1,6 @@
-import type { Client } from "@connectrpc/connect";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { Resource, ResourceService } from "@plinth/proto";
-import { decodeShared, encodeData, idOf } from "@plinth/resource";
+import { decodeShared, encodeData, idOf, resourceOf } from "@plinth/resource";
 import { takenOver } from "../registry/environment.ts";
 import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
@@ -28,6 +28,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #group: ServerGroup<ServerProcess>;
 	readonly #names = new Map<string, string>();
+	/** The Deployments as they were registered first, by uid. */
+	readonly #first = new Map<string, Resource>();
 	/** The uids of the Deployments of whose deletion it has the record. */
 	readonly #deleted = new Set<string>();
 	/** The same, with those that a restore has undone. */
@@ -94,7 +96,9 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 				this.#sim.observer.deploymentDeleted(uid);
 			}
 		} else if (resource?.id?.type?.kind === Deployment.type.kind) {
-			this.#registers(deploymentOf(resource));
+			const registered = deploymentOf(resource);
+			this.#first.set(registered.uid, this.#first.get(registered.uid) ?? resource);
+			this.#registers(registered);
 		}
 	}
 
@@ -204,6 +208,19 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		}
 		return this.#attempt(async (client) => {
 			await client.delete({ id: { ...idOf(Deployment, registered.name), uid } });
+		});
+	}
+
+	registerAgain(uid: string): Promise<boolean> {
+		return this.#attempt(async (client) => {
+			const data = this.#first.get(uid)?.data;
+			const id = idOf(Deployment, this.nameOf(uid) ?? "");
+			const resource = { ...resourceOf(Deployment, { id }), ...(data && { data }) };
+			await client.write({ resource, createOnly: true }).catch((failure) => {
+				if (ConnectError.from(failure).code !== Code.AlreadyExists) {
+					throw failure;
+				}
+			});
 		});
 	}
 

@@ -132,6 +132,11 @@ export interface SimulatedMetaDeployment {
 	resume(): void;
 	/** Makes a backup of the storage. The returned function restores it: call that while the deployment is halted. */
 	backUp(): () => void;
+	/**
+	 * Receives the message again that has registered a uid, and registers another one if the name is free. Returns whether it
+	 * has handled the message.
+	 */
+	registerAgain(uid: string): Promise<boolean>;
 	/** A description of what should have settled, or `undefined`. */
 	problem(): string | undefined;
 }
