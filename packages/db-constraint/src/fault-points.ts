@@ -23,14 +23,16 @@ export type FaultName =
 	| "establish by versions that are not served"
 	| "establish without recording the types"
 	| "forget when a shadow is due again"
+	| "free one slot of a pass that has taken several"
 	| "keep reports from the holder of the shard"
-	| "learn no servers from responses"
-	| "learn servers by what was named earlier"
+	| "keep the handlers of a former hold"
 	| "learn no servers from other servers of the deployment"
+	| "learn no servers from responses"
 	| "leave a check of a crashed server CHECKING"
 	| "leave a registration that arrived late"
 	| "leave the record of a server that has died"
 	| "mark without making the shadow DELETING"
+	| "measure elapsed times from when a shard was gained"
 	| "never free a slot of the limiter"
 	| "put a source on a new shadow"
 	| "put names of shadows without waking their reader"
@@ -50,7 +52,8 @@ export type FaultName =
 	| "still enforce BLOCK in a marked namespace"
 	| "store no registry view"
 	| "take the record of a server as it was a while ago"
-	| "treat not known as not valid";
+	| "treat not known as not valid"
+	| "write without the fence of the shard";
 
 /**
  * Whether a fault is planted: never here. `src/mutants` replaces this module in the processes that it starts. The build
