@@ -24,17 +24,19 @@ export type FaultName =
 	| "forget the deletions that are reported"
 	| "forget what a restored registry lacks"
 	| "forget when a shadow is due again"
+	| "free one slot of a pass that has taken several"
 	| "give back a Deployment under a new uid"
 	| "give up a uid that a restored registry lacks"
 	| "keep reports from the holder of the shard"
 	| "keep the deleted Deployments that a restore has brought back"
+	| "keep the handlers of a former hold"
 	| "learn no servers from other servers of the deployment"
 	| "learn no servers from responses"
-	| "learn servers by what was named earlier"
 	| "leave a check of a crashed server CHECKING"
 	| "leave a registration that arrived late"
 	| "leave the record of a server that has died"
 	| "mark without making the shadow DELETING"
+	| "measure elapsed times from when a shard was gained"
 	| "never free a slot of the limiter"
 	| "put a source on a new shadow"
 	| "put names of shadows without waking their reader"
@@ -54,7 +56,8 @@ export type FaultName =
 	| "store no registry view"
 	| "take a restored registry for a complete one"
 	| "take the record of a server as it was a while ago"
-	| "treat not known as not valid";
+	| "treat not known as not valid"
+	| "write without the fence of the shard";
 
 /**
  * Whether a fault is planted: never here. `src/mutants` replaces this module in the processes that it starts. The build

@@ -36,6 +36,9 @@ export class ConcurrencyLimiter {
 		return () => {
 			for (const key of keys) {
 				this.#release(key);
+				if (isPlanted("free one slot of a pass that has taken several")) {
+					return;
+				}
 			}
 		};
 	}

@@ -27,8 +27,8 @@ import { NameQueue } from "./name-queue.ts";
 import { ownerDeployment } from "./owner-deployments.ts";
 import { HandlersOfHolds, type ShadowHandlers } from "./shadow-handlers.ts";
 
-/** The number of concurrent passes, in total and per deployment. They mostly wait for responses. */
-const passes = { total: 1_000, perDeployment: 100 } as const;
+/** The number of concurrent passes. They mostly wait for responses. */
+const totalPasses = 1_000;
 
 /** Options of `createDbConstraintController`. */
 export interface DbConstraintOptions {
@@ -71,7 +71,7 @@ export function createDbConstraintController(options: DbConstraintOptions): Cont
 		manages: ResourceShadow,
 		placement: "sharded",
 		leaseName,
-		concurrency: passes.total,
+		concurrency: totalPasses,
 		backoff: { baseMs: 50, maxMs: 10_000 },
 		watches: [
 			watchEvents("references", {
@@ -98,13 +98,15 @@ class ShadowReconciler {
 	readonly #constraints: Constraints;
 	readonly #inbox = new DeletionInbox();
 	readonly #names = new NameQueue();
-	readonly #limiter = new ConcurrencyLimiter(passes.perDeployment, (name) => this.#names.put(name));
+	readonly #limiter: ConcurrencyLimiter;
 	readonly #handlers: HandlersOfHolds;
 	/** What the run works on; absent while none accepts triggers. */
 	#share: Share | undefined;
 
 	constructor(constraints: Constraints) {
 		this.#constraints = constraints;
+		const { passesPerDeployment } = constraints.context.limits;
+		this.#limiter = new ConcurrencyLimiter(passesPerDeployment, (name) => this.#names.put(name));
 		this.#handlers = new HandlersOfHolds(constraints);
 	}
 

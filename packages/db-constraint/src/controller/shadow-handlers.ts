@@ -1,5 +1,6 @@
 import type { WorkHold } from "@plinth/controller";
 import type { StorageBackend } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext, Deletion } from "../node/constraint-context.ts";
 import type { HolderQuery } from "../protocol/holder-query.ts";
 import { Confirmations } from "./confirmations.ts";
@@ -37,7 +38,7 @@ interface Shared extends HandlersOptions {
 export class HandlersOfHolds {
 	readonly #shared: Shared;
 	/** They are forgotten with the hold. */
-	readonly #handlers = new WeakMap<WorkHold, ShadowHandlers>();
+	readonly #handlers = new WeakMap<object, ShadowHandlers>();
 
 	constructor(options: HandlersOptions) {
 		const { context } = options;
@@ -56,10 +57,11 @@ export class HandlersOfHolds {
 
 	/** The handlers of a hold. */
 	of(hold: WorkHold): ShadowHandlers {
-		let handlers = this.#handlers.get(hold);
+		const key = isPlanted("keep the handlers of a former hold") ? this.#shared : hold;
+		let handlers = this.#handlers.get(key);
 		if (handlers === undefined) {
 			handlers = new ShadowHandlers(this.#shared, hold);
-			this.#handlers.set(hold, handlers);
+			this.#handlers.set(key, handlers);
 		}
 		return handlers;
 	}
@@ -78,8 +80,17 @@ export class ShadowHandlers {
 	constructor(shared: Shared, { fence }: WorkHold) {
 		const { holderQuery } = shared;
 		const fenced = (backend: StorageBackend) =>
-			fence === undefined ? backend : fencedStorage(backend, fence);
-		const context = { ...shared.context, backend: fenced(shared.context.backend) };
+			fence === undefined || isPlanted("write without the fence of the shard")
+				? backend
+				: fencedStorage(backend, fence);
+		const { ages: allAges, runtime } = shared.context;
+		const ages = isPlanted("measure elapsed times from when a shard was gained")
+			? ((gainedMs: number) => ({
+					ageMs: (...state: readonly [string, string]) =>
+						Math.min(allAges.ageMs(...state), runtime.clock.monotonic() - gainedMs),
+				}))(runtime.clock.monotonic())
+			: allAges;
+		const context = { ...shared.context, ages, backend: fenced(shared.context.backend) };
 		const store = fenced(shared.store);
 		this.#owners = new MetaOwners(context, store, shared);
 		const lost = new LostDeployments(context, store);

@@ -105,7 +105,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"never free a slot of the limiter": {
 		rule: "A pass gives back its slots when it ends.",
-		seed: 589,
+		seed: 1,
 	},
 	"put names of shadows without waking their reader": {
 		rule: "A shadow that is queued gets a pass.",
@@ -170,15 +170,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
-		seed: 0,
+		seed: 32,
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
-		seed: 0,
-	},
-	"learn servers by what was named earlier": {
-		rule: "A late message does not replace what was named later.",
-		seed: 0,
+		seed: 40,
 	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
@@ -226,6 +222,22 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	"give up a uid that a restored registry lacks": {
 		rule: "A deployment that starts keeps its uid if a restored meta deployment lacks it.",
 		seed: 0,
+	},
+	"free one slot of a pass that has taken several": {
+		rule: "A pass gives back the slots of all deployments that it waits for.",
+		seed: 9,
+	},
+	"write without the fence of the shard": {
+		rule: "What only passes write carries the fence of the shard.",
+		seed: 1,
+	},
+	"keep the handlers of a former hold": {
+		rule: "Passes write with the fence under which they run.",
+		seed: 13,
+	},
+	"measure elapsed times from when a shard was gained": {
+		rule: "Elapsed times continue when a shard moves.",
+		seed: 28,
 	},
 };
 

@@ -45,7 +45,7 @@ export interface ConstraintContext {
 	readonly environment: Environment;
 	readonly index: ShadowIndex;
 	readonly deletions: HeldDeletions;
-	readonly ages: WaitingAges;
+	readonly ages: Pick<WaitingAges, "ageMs">;
 	readonly guards: Guards;
 	readonly dropped: DroppedDeployments;
 	/** The establishments of this server, by the name of the target's shadow, which each of them writes. */

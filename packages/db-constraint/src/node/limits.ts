@@ -23,6 +23,8 @@ export interface ConstraintLimits {
 	readonly maxResolveRetryMs: number;
 	/** The period over which an owner must be found invalid three times before the owned resource drops it. */
 	readonly ownerGraceMs: number;
+	/** The number of concurrent passes that may wait for one deployment. */
+	readonly passesPerDeployment: number;
 	/** The number of resources that one pass of a cascade deletes or clears. */
 	readonly pageSize: number;
 	/** The maximum number of items per call to another deployment. */
@@ -41,6 +43,7 @@ export const defaultConstraintLimits: ConstraintLimits = {
 	resolveRetryMs: 30_000,
 	maxResolveRetryMs: 300_000,
 	ownerGraceMs: 30_000,
+	passesPerDeployment: 100,
 	pageSize: 100,
 	batchSize: 200,
 };

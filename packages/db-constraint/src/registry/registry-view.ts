@@ -1,6 +1,7 @@
 import type { Resource } from "@plinth/proto";
 import { decodeShared } from "@plinth/resource";
 import { isPlanted } from "../fault-points.ts";
+import { compareVersions } from "../shadow/versions.ts";
 import { type DeploymentInfo, laterOf, takenOver } from "./environment.ts";
 import { DeletedDeployment, Deployment, metaService, Service } from "./meta-types.ts";
 
@@ -268,9 +269,7 @@ function lookupsOf(
 	sources: ReadonlyMap<string, MetaContents>,
 ): Lookups {
 	const deleted = new Set([...sources.values()].flatMap((each) => [...each.deletions.values()]));
-	const all = new Map(
-		contents.flatMap(({ deployments }) => [...deployments].filter(([uid]) => !deleted.has(uid))),
-	);
+	const all = newestOf(contents, deleted);
 	const successors = new Map<string, RegisteredDeployment>();
 	for (const each of all.values()) {
 		for (const uid of takenOver(each)) {
@@ -285,6 +284,25 @@ function lookupsOf(
 	}
 	const byPlace = Map.groupBy(all.values(), ({ service, region }) => placeOf(service, region));
 	return { all, byPlace, successors, services, deleted, metas: identifiedMetas(sources) };
+}
+
+/** Of several servers of a meta deployment that can't be followed, one may have reported a Deployment later than others. */
+function newestOf(
+	contents: readonly MetaContents[],
+	deleted: ReadonlySet<string>,
+): ReadonlyMap<string, RegisteredDeployment> {
+	const newest = new Map<string, RegisteredDeployment>();
+	const versions = new Map<string, string>();
+	for (const { deployments, resources } of contents) {
+		for (const [uid, deployment] of deployments) {
+			const version = resources.get(uid)?.version ?? "";
+			if (!deleted.has(uid) && compareVersions(version, versions.get(uid) ?? "") >= 0) {
+				newest.set(uid, deployment);
+				versions.set(uid, version);
+			}
+		}
+	}
+	return newest;
 }
 
 /** The Deployment of these by which its meta deployment says that it was restored and is not complete. */

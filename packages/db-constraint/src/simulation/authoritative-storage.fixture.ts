@@ -1,5 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import { nameKey, newUlid } from "@plinth/resource";
+import type { Fence } from "@plinth/runtime";
 import {
 	assignVersion,
 	type CommitOptions,
@@ -26,6 +27,8 @@ type Listener = (
 	mutations: readonly Mutation[],
 	commit: CommitResult,
 	changes: readonly StateChange[],
+	/** The lease that the commit is fenced by. */
+	fence: Fence | undefined,
 ) => void;
 
 /** The stored state of a deployment, independent of what its servers have seen of it. */
@@ -134,7 +137,7 @@ export class AuthoritativeStorage {
 			}
 		}
 		for (const listener of this.#listeners) {
-			listener(mutations, commit, changes);
+			listener(mutations, commit, changes, fence);
 		}
 		return commit;
 	}

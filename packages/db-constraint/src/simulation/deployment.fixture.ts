@@ -87,8 +87,8 @@ export class Deployment implements SimulatedDeployment {
 				this.#learnUid(resource);
 			}
 		});
-		this.#authoritative.onCommit((mutations, commit) =>
-			sim.observer.onCommit(this, mutations, commit),
+		this.#authoritative.onCommit((mutations, commit, _changes, fence) =>
+			sim.observer.onCommit(this, mutations, commit, fence),
 		);
 	}
 

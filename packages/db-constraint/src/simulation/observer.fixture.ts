@@ -1,11 +1,14 @@
+import { equals } from "@bufbuild/protobuf";
 import type { ID, Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
+	DeletionProgressSchema,
 	Lifecycle,
 	type OutgoingReference,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { decodeShared, finalizersOf, isMarkedForDeletion, Namespace } from "@plinth/resource";
+import type { Fence } from "@plinth/runtime";
 import type { CommitResult, Mutation } from "@plinth/storage";
 import { keyOfShadow } from "../commit/commit-plan.ts";
 import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
@@ -108,6 +111,7 @@ export class Observer {
 		deployment: SimulatedDeployment,
 		mutations: readonly Mutation[],
 		{ version, resources }: CommitResult,
+		fence: Fence | undefined,
 	): void {
 		if (this.records.identityOf(deployment).state === "gone") {
 			return;
@@ -134,6 +138,7 @@ export class Observer {
 				changes.push(this.#resource(committed));
 			}
 		}
+		this.#checkFence(fence);
 		for (const change of changes) {
 			touched.add(change.text);
 			this.#check(this.#resolved(change));
@@ -147,6 +152,20 @@ export class Observer {
 			const tracked = this.records.resources.get(text);
 			if (tracked !== undefined && !isDeletionIrrevocable(tracked.resource)) {
 				this.#checkReferences(tracked);
+			}
+		}
+	}
+
+	/** Only a pass of a controller reports how far a deletion is. What it writes carries the fence of its shard. */
+	#checkFence(fence: Fence | undefined): void {
+		for (const [text, before] of this.#shadowsBefore) {
+			const progress = this.records.shadows.get(text)?.progress;
+			const isSame =
+				progress === undefined ||
+				(before?.progress !== undefined &&
+					equals(DeletionProgressSchema, progress, before.progress));
+			if (!isSame && fence === undefined) {
+				this.violation(4, `a pass over ${text} committed without the fence of its shard`);
 			}
 		}
 	}

@@ -1,5 +1,7 @@
-import { newUlid } from "@plinth/resource";
-import type { SimulatedDeployment } from "./participants.fixture.ts";
+import { create } from "@bufbuild/protobuf";
+import { type OwnerReference, OwnerReferenceSchema } from "@plinth/proto";
+import { isMarkedForDeletion, newUlid } from "@plinth/resource";
+import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 import { serverOf, type User } from "./users.fixture.ts";
 
@@ -8,6 +10,12 @@ interface Pair {
 	readonly holder: SimulatedDeployment;
 	readonly target: SimulatedDeployment;
 }
+
+/** How often shards move: before the time is over after which an owner is asked about again. */
+const moveEveryMs = 5_000;
+
+/** How often shards move until a resource without its owner is gone: about twice as long as if they did not. */
+const maxMoves = 16;
 
 /** After this time a waiting deletion queries only once a minute. */
 const longPausesMs = 115_000;
@@ -28,7 +36,7 @@ export async function checkPromptness(sim: SimulationContext, user: User): Promi
 	if (holder === undefined || target === undefined || sim.versionsDiffer) {
 		return;
 	}
-	const check = sim.pick([deletedSoon, failedOver, startedAlone]);
+	const check = sim.pick([deletedSoon, failedOver, startedAlone, endedInTime]);
 	const problem = await check(sim, user, { holder, target });
 	if (problem !== undefined) {
 		sim.observer.violation(3, problem);
@@ -44,7 +52,7 @@ async function deletedSoon(sim: SimulationContext, user: User, pair: Pair) {
 		: `${waiting.what} was not deleted soon after its holder had released it`;
 }
 
-/** While one server of a deployment has died, the others respond. */
+/** While one server of a deployment has died, the others respond to each server of another one, however idle it was. */
 async function failedOver(sim: SimulationContext, user: User, pair: Pair) {
 	const { holder, target } = pair;
 	const [first, ...others] = target.servers;
@@ -52,16 +60,14 @@ async function failedOver(sim: SimulationContext, user: User, pair: Pair) {
 		return deletedSoon(sim, user, pair);
 	}
 	const name = await targetOf(sim, user, pair);
-	// The holder learns which servers there are.
-	await done(sim, `reference ${name}`, () => user.reference(holder, target, name));
 	target.crash(first);
-	const isReferenced = await within(sim, 2_000, () =>
-		user.reference(holder, target, name, `${name}-again`),
-	);
-	target.start();
-	return isReferenced
-		? undefined
-		: `${holder.info.name} could not reference ${target.info.name} while one of its servers was down`;
+	for (const [at, server] of holder.servers.entries()) {
+		const reference = () => user.reference(server, target, name, `${name}-${at}`);
+		if (!(await within(sim, 2_000, reference))) {
+			return `${holder.info.name} could not reference ${target.info.name} while one of its servers was down`;
+		}
+	}
+	return undefined;
 }
 
 /** Servers start and take writes without the meta deployment. */
@@ -80,6 +86,51 @@ async function startedAlone(sim: SimulationContext, user: User, pair: Pair) {
 	return isReferenced
 		? undefined
 		: `${holder.info.name} took no writes after it had started without the meta deployment`;
+}
+
+/** What ends after a time does, also if its shard moves before that, again and again. */
+async function endedInTime(sim: SimulationContext, user: User, pair: Pair) {
+	const { holder } = pair;
+	const owner = await lostOwner(sim, user, pair);
+	const name = `owned-${newUlid(sim.runtime)}`;
+	await done(sim, `write ${name}`, () => user.create(holder, name, { ownerReferences: [owner] }));
+	let added: SimulatedServer | undefined;
+	for (let moves = 0; moves < maxMoves && exists(sim, holder, name); moves++) {
+		if (added === undefined) {
+			holder.start();
+			added = holder.servers.at(-1);
+		} else {
+			await Promise.race([added.stop(), sim.wait(moveEveryMs)]);
+			holder.crash(added);
+			added = undefined;
+		}
+		await sim.wait(moveEveryMs);
+	}
+	return exists(sim, holder, name)
+		? `${holder.info.name}/${name} was not deleted without its owner while shards moved`
+		: undefined;
+}
+
+/** A reference to an owner that was deleted. */
+async function lostOwner(sim: SimulationContext, user: User, pair: Pair): Promise<OwnerReference> {
+	const { target } = pair;
+	const name = await targetOf(sim, user, pair);
+	const { id } = find(sim, target, name)?.resource ?? {};
+	await done(sim, `delete ${name}`, async () => {
+		const server = serverOf(sim, target);
+		return (
+			server !== undefined &&
+			(await user.attempt(server, [`delete ${name}`, (it) => user.delete(it, name, "default")])) &&
+			!exists(sim, target, name)
+		);
+	});
+	return create(OwnerReferenceSchema, {
+		name,
+		uid: id?.uid ?? "",
+		region: target.info.region,
+		...(id?.type && { type: id.type }),
+		...(id?.tenancy && { tenancy: id.tenancy }),
+	});
 }
 
 /** Writes a target that exists from then on. Returns its name. */
@@ -101,6 +152,9 @@ async function deletionThatWaits(sim: SimulationContext, user: User, pair: Pair)
 			(await user.attempt(server, [`delete ${name}`, (it) => user.delete(it, name, "default")]))
 		);
 	});
+	if (!(await within(sim, 10_000, async () => isMarked(sim, holder, name)))) {
+		throw new Error(`the deletion of ${name} did not reach its holder soon`);
+	}
 	await sim.wait(longPausesMs + sim.random.next() * 30_000);
 	return {
 		what: `${target.info.name}/${name}`,
@@ -121,7 +175,16 @@ async function deletionThatWaits(sim: SimulationContext, user: User, pair: Pair)
 }
 
 function exists(sim: SimulationContext, deployment: SimulatedDeployment, name: string): boolean {
-	return [...sim.observer.records.resources.values()].some(
+	return find(sim, deployment, name) !== undefined;
+}
+
+function isMarked(sim: SimulationContext, deployment: SimulatedDeployment, name: string): boolean {
+	const found = find(sim, deployment, name);
+	return found !== undefined && isMarkedForDeletion(found.resource);
+}
+
+function find(sim: SimulationContext, deployment: SimulatedDeployment, name: string) {
+	return [...sim.observer.records.resources.values()].find(
 		(each) => each.deployment === deployment && each.resource.id?.name === name,
 	);
 }

@@ -139,6 +139,7 @@ export class ServerProcess implements SimulatedProcess {
 				},
 			},
 			dropsVersionsInUse: mayDrop ?? false,
+			limits: { passesPerDeployment: sim.passesPerDeployment },
 			leases: this.#leases,
 			identity: this.#identity,
 			onFailure: (failure) => this.#end(failure),

@@ -40,6 +40,8 @@ export class SimulationContext {
 	readonly switches: boolean;
 	/** Whether deployments of a service have different versions of its type, and switch these. */
 	readonly versionsDiffer: boolean;
+	/** In some runs so few that passes often wait for others. */
+	readonly passesPerDeployment: number;
 	faults: Faults;
 	readonly #ends: (() => void)[] = [];
 	readonly workload: Workload;
@@ -62,6 +64,7 @@ export class SimulationContext {
 		this.hasLoss = losses > 0 && seed % losses === 3 % losses;
 		// Each deployment changes all of its guards for each successor.
 		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 300_000 });
+		this.passesPerDeployment = seed % 4 === 1 ? 1 : 100;
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.workload = workloads[this.pick(workloadNames)];
 		this.switches = this.happens(0.25);

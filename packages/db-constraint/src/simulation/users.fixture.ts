@@ -101,23 +101,31 @@ export class User {
 		]);
 	}
 
-	/** Writes a new resource, with a finalizer of users if it is held. Returns whether that succeeds. */
+	/** Writes a new resource, at a deployment or one server, with a finalizer of users if it is held. Returns whether that succeeds. */
 	create(
-		deployment: SimulatedDeployment,
+		at: SimulatedDeployment | SimulatedServer,
 		name: string,
-		data: Record<string, unknown> = {},
-		isHeld = false,
+		{
+			data = {},
+			isHeld = false,
+			ownerReferences = [],
+		}: {
+			readonly data?: Record<string, unknown>;
+			readonly isHeld?: boolean;
+			readonly ownerReferences?: readonly OwnerReference[];
+		} = {},
 	): Promise<boolean> {
 		const sim = this.#sim;
-		const server = serverOf(sim, deployment);
-		if (server === undefined) {
+		const server = "store" in at ? at : serverOf(sim, at);
+		if (!server?.isOpen) {
 			return Promise.resolve(false);
 		}
 		const { type } = server.schema;
 		const tenancy = tenancyOf({ partition: "default", namespace: namespaces[0] });
 		const id = { ...idOf(type, name), tenancy, uid: newUlid(sim.runtime) };
 		const resource = resourceOf(type, { id, data: create<DescMessage>(type.schema, data) });
-		const written = { ...resource, generation: newUlid(sim.runtime) };
+		const generation = newUlid(sim.runtime);
+		const written = { ...resource, generation, ownerReferences: [...ownerReferences] };
 		if (isHeld) {
 			addFinalizer(written, finalizer);
 		}
@@ -135,7 +143,7 @@ export class User {
 	 * @returns whether that succeeds.
 	 */
 	reference(
-		holder: SimulatedDeployment,
+		holder: SimulatedDeployment | SimulatedServer,
 		target: SimulatedDeployment,
 		name: string,
 		as = name,
@@ -145,7 +153,8 @@ export class User {
 			tenancy: tenancyOf({ partition: "default", namespace: namespaces[0] }),
 			region: target.info.region,
 		};
-		return this.create(holder, as, { [holder.schema.cascading]: reference }, true);
+		const data = { [holder.schema.cascading]: reference };
+		return this.create(holder, as, { data, isHeld: true });
 	}
 
 	#drawDeployment(): SimulatedDeployment | undefined {
