@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, isAbsolute, join, normalize, relative, sep } from "node:path";
 import { parse } from "yaml";
 
-/** Errors of paths where there is nothing, or a file instead of a folder. */
+/** Errors of paths that have nothing, or a file instead of a folder. */
 const missingCodes: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"]);
 
 /** What a `buf.gen.yaml` says about the files that are generated. */
