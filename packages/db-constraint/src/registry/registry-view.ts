@@ -79,13 +79,28 @@ export class RegistryView {
 	#superseded: ReadonlySet<string> = new Set();
 	/** What is looked up, made again after a change when it is needed. */
 	#lookups: Lookups | undefined;
+	#revision = 0;
+
+	/** Grows with each change. */
+	get revision(): number {
+		return this.#revision;
+	}
+
+	#changed(): void {
+		this.#revision += 1;
+		this.#lookups = undefined;
+	}
 
 	/** Applies a change that a meta deployment, identified by its address, reports. */
 	apply(source: string, resource: Resource, change: "stored" | "removed"): void {
 		const contents = this.#of(source);
 		const { group, kind } = resource.id?.type ?? {};
 		const uid = resource.id?.uid ?? "";
-		this.#lookups = undefined;
+		const known = contents.resources.get(uid);
+		if (change === "stored" && known?.version === resource.version && resource.version !== "") {
+			return;
+		}
+		this.#changed();
 		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
@@ -117,7 +132,7 @@ export class RegistryView {
 				contents[type].delete(uid);
 				contents.resources.delete(uid);
 				contents.newest.delete(uid);
-				this.#lookups = undefined;
+				this.#changed();
 			}
 		}
 	}
@@ -126,7 +141,7 @@ export class RegistryView {
 	supersede(sources: ReadonlySet<string>): void {
 		if (sources.symmetricDifference(this.#superseded).size > 0) {
 			this.#superseded = sources;
-			this.#lookups = undefined;
+			this.#changed();
 		}
 	}
 

@@ -19,6 +19,12 @@ const none: NamedServers = { addresses: [], version: "" };
  */
 export class RunningServers {
 	readonly #byUid = new Map<string, NamedServers>();
+	#revision = 0;
+
+	/** Grows when other servers are known than before. */
+	get revision(): number {
+		return this.#revision;
+	}
 
 	/** The servers that are known. */
 	of(uid: string): NamedServers {
@@ -37,7 +43,7 @@ export class RunningServers {
 		if (compareVersions(named.version, known.version) < 0) {
 			return false;
 		}
-		this.#byUid.set(uid, named);
+		this.#set(uid, named);
 		return !isSame(named, known);
 	}
 
@@ -61,8 +67,15 @@ export class RunningServers {
 		if (namesNone || compareVersions(version, known.version) < 0) {
 			return !isSame(stored, known);
 		}
-		this.#byUid.set(uid, stored);
+		this.#set(uid, stored);
 		return false;
+	}
+
+	#set(uid: string, servers: NamedServers): void {
+		if (!isSame(servers, this.of(uid))) {
+			this.#revision += 1;
+		}
+		this.#byUid.set(uid, servers);
 	}
 }
 

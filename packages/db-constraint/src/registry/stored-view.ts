@@ -73,6 +73,8 @@ export class StoredView {
 	readonly #options: StoredViewOptions;
 	/** The sources that were followed at some change which is not written yet. */
 	#changedAt = new Set<string>();
+	/** The last write, if it has succeeded. */
+	#last: LastWrite | undefined;
 	#changed = Promise.withResolvers<void>();
 
 	constructor(options: StoredViewOptions) {
@@ -128,7 +130,7 @@ export class StoredView {
 			try {
 				await sleep(runtime.clock, collectMs, signal);
 				this.#changed = Promise.withResolvers();
-				if (!isPlanted("store no registry view")) {
+				if (!(this.#isWritten() || isPlanted("store no registry view"))) {
 					await this.#write();
 				}
 			} catch (failure) {
@@ -152,13 +154,33 @@ export class StoredView {
 		end();
 	}
 
+	/** Whether there is nothing to write: most often, a watch has broken and continued. */
+	#isWritten(): boolean {
+		const { view, running, runtime, upToDateMs } = this.#options;
+		const { addresses, areAll } = this.#options.followed();
+		const last = this.#last;
+		return (
+			last !== undefined &&
+			last.viewRevision === view.revision &&
+			last.runningRevision === running.revision &&
+			(last.areAll || !areAll) &&
+			addresses.isSubsetOf(last.sources) &&
+			(upToDateMs() ?? 0) - last.asOfMs <= toleranceMs &&
+			runtime.clock.monotonic() - last.atMs < refreshMs
+		);
+	}
+
 	async #write(): Promise<void> {
-		const { backend, runtime, upToDateMs } = this.#options;
+		const { backend, runtime, view, running, upToDateMs } = this.#options;
 		const followed = this.#options.followed();
+		const { revision: viewRevision } = view;
+		const atMs = runtime.clock.monotonic();
 		const { entries, record } = await this.#read();
 		this.#takeNewerServers(entries);
 		const changedAt = this.#changedAt;
 		this.#changedAt = new Set();
+		this.#last = undefined;
+		const { revision: runningRevision } = running;
 		const wanted = this.#wanted();
 		const mutations: Mutation[] = [];
 		for (const [name, seen] of wanted) {
@@ -172,6 +194,7 @@ export class StoredView {
 			}
 		}
 		const asOfMs = upToDateMs();
+		let recordedMs = asOfOf(record)?.getTime() ?? 0;
 		if (asOfMs !== undefined) {
 			const isKept = keptBy(wanted, followed);
 			for (const [name, { resource, value }] of entries) {
@@ -179,10 +202,11 @@ export class StoredView {
 					mutations.push({ op: "delete", id: resource.id, expectedVersion: resource.version });
 				}
 			}
-			const aheadMs = asOfMs - (asOfOf(record)?.getTime() ?? 0);
+			const aheadMs = asOfMs - recordedMs;
 			if (aheadMs > (mutations.length > 0 ? 0 : toleranceMs)) {
 				const value = create(RegistryRecordSchema, { asOf: timestampFromMs(asOfMs) });
 				mutations.push(putRecord(runtime, prefix, record?.resource, { case: "registry", value }));
+				recordedMs = asOfMs;
 			}
 		}
 		try {
@@ -193,6 +217,11 @@ export class StoredView {
 			this.#changedAt = this.#changedAt.union(changedAt);
 			throw failure;
 		}
+		this.#last = {
+			...{ viewRevision, runningRevision, atMs, areAll: followed.areAll },
+			sources: followed.addresses.union(changedAt),
+			asOfMs: recordedMs,
+		};
 	}
 
 	/** Another server may have stored addresses that this one has not received yet. */
@@ -240,6 +269,20 @@ export class StoredView {
 		}
 		return { entries, record };
 	}
+}
+
+/** What a write was of. */
+interface LastWrite {
+	readonly viewRevision: number;
+	readonly runningRevision: number;
+	/** When it began, on the monotonic clock. */
+	readonly atMs: number;
+	/** The sources whose contents it has written. */
+	readonly sources: ReadonlySet<string>;
+	/** Whether these were all. */
+	readonly areAll: boolean;
+	/** When the view was up to date, as is recorded: by the wall clock. */
+	readonly asOfMs: number;
 }
 
 interface StoredEntry {
