@@ -56,7 +56,7 @@ async function deletedSoon(sim: SimulationContext, user: User, pair: Pair) {
 async function failedOver(sim: SimulationContext, user: User, pair: Pair) {
 	const { holder, target } = pair;
 	const [first, ...others] = target.servers;
-	if (first === undefined || others.length === 0) {
+	if (first === undefined || others.length === 0 || !follows(pair)) {
 		return deletedSoon(sim, user, pair);
 	}
 	const name = await targetOf(sim, user, pair);
@@ -68,6 +68,16 @@ async function failedOver(sim: SimulationContext, user: User, pair: Pair) {
 		}
 	}
 	return undefined;
+}
+
+/** Whether the holder follows the target's deployment before it has any reference to that. */
+function follows({ holder, target }: Pair): boolean {
+	const { descriptor, version } = holder.schema;
+	const { name } = target.service;
+	return (
+		holder.service.name === name ||
+		descriptor.imports(version).some(({ service }) => service === name)
+	);
 }
 
 /** Servers start and take writes without the meta deployment. */
