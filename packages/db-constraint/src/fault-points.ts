@@ -9,6 +9,7 @@ export type FaultName =
 	| "apply a deletion after its deployment was dropped"
 	| "begin a schema without making it the active one"
 	| "complete a restored registry before all have reported"
+	| "complete a restored registry without any report"
 	| "complete the schema in one attempt"
 	| "continue a pass after another schema was active"
 	| "control shadows only until the version is switched"
@@ -26,7 +27,6 @@ export type FaultName =
 	| "forget the deletions that are reported"
 	| "forget what a restored registry lacks"
 	| "forget when a shadow is due again"
-	| "give back a Deployment under a new uid"
 	| "give up a uid that a restored registry lacks"
 	| "keep reports from the holder of the shard"
 	| "keep the deleted Deployments that a restore has brought back"
@@ -54,6 +54,7 @@ export type FaultName =
 	| "stay registered at an address where no server runs"
 	| "still enforce BLOCK in a marked namespace"
 	| "store no registry view"
+	| "take back no deployment once the registry is complete"
 	| "take a restored registry for a complete one"
 	| "take the record of a server as it was a while ago"
 	| "treat not known as not valid";
