@@ -201,6 +201,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A meta deployment that was restored is complete once every known deployment has reported.",
 		seed: 0,
 	},
+	"complete a restored registry without any report": {
+		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
+		seed: 0,
+	},
 	"forget what a restored registry lacks": {
 		rule: "What a meta deployment lacks that was restored proves nothing.",
 		seed: 0,
@@ -215,8 +219,8 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		seed: 0,
 		options: ["--losses", "1"],
 	},
-	"give back a Deployment under a new uid": {
-		rule: "A restored meta deployment registers deployments again under their own uids.",
+	"take back no deployment once the registry is complete": {
+		rule: "A deployment that a meta deployment has forgotten is registered again, though that is complete.",
 		seed: 0,
 	},
 	"give up a uid that a restored registry lacks": {

@@ -30,7 +30,7 @@ import {
 	updateDeployment,
 } from "./registration.ts";
 import { giveBack, RegistryReports, reportOf, withDeployment } from "./registry-report.ts";
-import { type RegisteredDeployment, RegistryView } from "./registry-view.ts";
+import { deploymentOf, metaOf, type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 import { type NamedServers, RunningServers } from "./running-servers.ts";
 import { StoredView, storedServers } from "./stored-view.ts";
 import { UnusedRegistrations } from "./unused-registrations.ts";
@@ -726,6 +726,8 @@ export class DeploymentRegistry implements Environment {
 			try {
 				if (await this.#hasDeletionRecord(this.self.uid)) {
 					this.#becomeDeleted();
+				} else {
+					await this.#giveBackOwn();
 				}
 				break;
 			} catch (failure) {
@@ -737,6 +739,17 @@ export class DeploymentRegistry implements Environment {
 			await backoff.wait(signal).catch(() => {});
 		}
 		this.#isCheckingDeletion = false;
+	}
+
+	/** Registers again with a meta deployment that was restored, and was complete before this deployment had reported. */
+	async #giveBackOwn(): Promise<void> {
+		const registrar = this.#registration?.registrar.address ?? "";
+		const servers = this.#sources.serversWith(registrar);
+		const addresses = servers.map(({ address }) => address);
+		const meta = metaOf(this.#view.deploymentsAt(addresses).map(deploymentOf));
+		if (meta !== undefined && !meta.recovering && this.#options.ownMeta === undefined) {
+			await this.#report({ meta, servers });
+		}
 	}
 
 	/** Whether this deployment is missing from the registry view, though its registrar has been read. */

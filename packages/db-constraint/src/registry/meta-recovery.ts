@@ -4,6 +4,8 @@
  *
  *     restored ──before it serves──▶ recovering ──every deployment that anyone knows has reported, or was deleted──▶ complete
  *
+ * At least one has reported, so that a backup from before all registrations is not taken for all there is.
+ *
  * Its own Deployment says that it is recovering, so that all who read it know that what it lacks proves nothing. The record
  * of the recovery has who has reported, and whom they knew. Invariants:
  *
@@ -117,7 +119,8 @@ export async function openMetaStorage(
 }
 
 /**
- * Takes over what a deployment knows of the registry. Does nothing if it is complete.
+ * Takes over what a deployment knows of the registry. One that is complete may lack the deployment that reports, if no
+ * other one knew of it: it takes over that one alone, and deletions.
  *
  * @throws StorageError if the storage can't be read or written.
  */
@@ -129,7 +132,11 @@ export async function acceptReport(
 	for (;;) {
 		const recovery = await readRecord(storage.backend, recoveryRecord, { consistency: "strong" });
 		if (recovery === undefined) {
-			return;
+			const own = report.deployments.filter(({ id }) => id?.uid === uid);
+			if (await addOwn(storage, { deployments: own, deleted: report.deleted })) {
+				return;
+			}
+			continue;
 		}
 		const { reportedBy, knownUids } = recoveryOf(recovery);
 		const value = create(RegistryRecoverySchema, {
@@ -162,6 +169,28 @@ export async function acceptReport(
 	}
 }
 
+/** Adds a deployment to a registry that is complete. Returns whether that is done; else it has to be tried again. */
+async function addOwn(
+	storage: MetaStorage,
+	report: Pick<ReportRegistryRequest, "deployments" | "deleted">,
+): Promise<boolean> {
+	if (isPlanted("take back no deployment once the registry is complete")) {
+		return true;
+	}
+	const given = (await givenBack(storage, report)).flat();
+	try {
+		if (given.length > 0) {
+			await storage.backend.commit(given);
+		}
+		return true;
+	} catch (failure) {
+		if (!isConflict(failure)) {
+			throw failure;
+		}
+		return false;
+	}
+}
+
 /** What is to be written of a report, each part of which may be committed by itself. */
 async function givenBack(
 	{ backend, runtime }: MetaStorage,
@@ -191,10 +220,7 @@ async function givenBack(
 		if (registered.service === metaService) {
 			metas.push(registered);
 		} else if (before === undefined) {
-			const id = {
-				...idOf(Deployment, freeName(registered.name, names)),
-				uid: isPlanted("give back a Deployment under a new uid") ? newUlid(runtime) : uid,
-			};
+			const id = { ...idOf(Deployment, freeName(registered.name, names)), uid };
 			const put = resourceOf(Deployment, { id, data: decodeShared(Deployment, resource).data });
 			put.generation = resource.generation;
 			names.push(put);
@@ -258,7 +284,8 @@ export interface CompletionOptions extends MetaStorage {
 /**
  * Ends the recovery if every known deployment has reported.
  *
- * @returns the uids of those that have not, or `undefined` if the registry is complete.
+ * @returns the uids of those that have not, or `undefined` if the registry is complete. None if no deployment is known and
+ *   none has reported.
  * @throws StorageError if the storage can't be read or written.
  */
 export async function completeRecovery(
@@ -274,7 +301,11 @@ export async function completeRecovery(
 		const records = (await listStrongly(backend, DeletedDeployment)).map(deletionOf);
 		const own = ownDeployment(stored);
 		const waiting = notReported(recoveryOf(recovery), stored, records, options);
-		if (waiting.length > 0 || own === undefined) {
+		// A backup from before all registrations names no deployment that would know of others.
+		const isReported =
+			recoveryOf(recovery).reportedBy.length > 0 ||
+			isPlanted("complete a restored registry without any report");
+		if (waiting.length > 0 || own === undefined || !isReported) {
 			return waiting;
 		}
 		try {

@@ -33,7 +33,8 @@ export class OwnRecovery {
 	readonly #options: OwnRecoveryOptions;
 	readonly #backoff: Backoff;
 	#changed = Promise.withResolvers<void>();
-	#awaited: readonly string[] = [];
+	/** The uids of those that have not reported; `undefined` if it is complete. */
+	#awaited: readonly string[] | undefined;
 
 	constructor(options: OwnRecoveryOptions) {
 		const { clock, random } = options.runtime;
@@ -43,7 +44,9 @@ export class OwnRecovery {
 
 	/** The deployments that have not reported, as operators know them; empty if it is complete. */
 	get awaited(): readonly string[] {
-		return this.#awaited.map(this.#options.display);
+		return this.#awaited?.length === 0
+			? ["the first deployment"]
+			: (this.#awaited?.map(this.#options.display) ?? []);
 	}
 
 	/** The registry view has changed. */
@@ -93,12 +96,12 @@ export class OwnRecovery {
 	#tell(awaited: readonly string[] | undefined): void {
 		const { logger } = this.#options;
 		const before = this.#awaited;
-		this.#awaited = awaited ?? [];
+		this.#awaited = awaited;
 		if (awaited === undefined) {
-			if (before.length > 0) {
+			if (before !== undefined) {
 				logger.info({}, "this meta deployment has recovered from the restore");
 			}
-		} else if (awaited.join() !== before.join()) {
+		} else if (awaited.join() !== before?.join()) {
 			logger.warn(
 				{ waitsFor: this.awaited },
 				"this meta deployment was restored, and waits until all deployments have reported what they know: delete the Deployments of those that no longer exist",

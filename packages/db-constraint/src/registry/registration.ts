@@ -31,7 +31,7 @@ import {
 	openIdentity,
 } from "./own-identity.ts";
 import { giveBack, noReport, type RegistryReport, withDeployment } from "./registry-report.ts";
-import { deploymentOf, type RegisteredDeployment, recoveringOf } from "./registry-view.ts";
+import { deploymentOf, metaOf, type RegisteredDeployment, recoveringOf } from "./registry-view.ts";
 import { deleteUnused, isUnused } from "./unused-registrations.ts";
 
 /** Options of `register`. */
@@ -84,6 +84,8 @@ interface Found {
 	readonly own: readonly RegisteredDeployment[];
 	/** Its own Deployment, if it was restored and is not complete. */
 	readonly recovering: RegisteredDeployment | undefined;
+	/** Its own Deployment; `undefined` if it has none. */
+	readonly itself: RegisteredDeployment | undefined;
 }
 
 /**
@@ -91,8 +93,8 @@ interface Found {
  *
  *     own record ─┬─ uid that another storage has succeeded ──▶ refused, unless it was deleted and that is disabled
  *                 ├─ uid that a meta deployment has ──────────▶ keep it, with the current address
- *                 ├─ uid that a restored one may lack ────────▶ give it back ──▶ keep it
- *                 ├─ uid that was deleted, or that none has ──▶ give it up ─┐
+ *                 ├─ uid that none has, and none has deleted ─▶ give it back ──▶ keep it
+ *                 ├─ uid that was deleted ────────────────────▶ give it up ─┐
  *                 └─ none ─────────────────────────────────────────────────┴▶ admit
  *     admit: the registration of an earlier start of the same storage, else a new Deployment at the first
  *     meta deployment that responds, which names the previous uid
@@ -100,7 +102,15 @@ interface Found {
  * @throws ConnectError Unavailable if too few meta deployments respond to decide. Retry. DeploymentDeleted instead of
  *   giving up the uid, if it is serving. DeploymentSucceeded if another storage has taken over.
  */
-export async function register(options: RegistrationOptions): Promise<Registration> {
+export function register(options: RegistrationOptions): Promise<Registration> {
+	return registerOnce(options, false);
+}
+
+/** @param isGivenBack - whether a meta deployment that has forgotten the uid has got it back. */
+async function registerOnce(
+	options: RegistrationOptions,
+	isGivenBack: boolean,
+): Promise<Registration> {
 	const identity = await openIdentity(options.identity);
 	const { found, missing } = await listRegistrations(options);
 	const successor = found
@@ -119,12 +129,12 @@ export async function register(options: RegistrationOptions): Promise<Registrati
 		return refresh(options, await keep(options, registration, found));
 	}
 	if (identity.uid !== "") {
-		const isRestored =
-			found.some(({ recovering }) => recovering !== undefined) &&
-			!isPlanted("give up a uid that a restored registry lacks");
-		if (isRestored && !(await hasDeletionRecord(options, identity.uid))) {
-			await giveBackOwn(options, identity, found, missing);
-			return register(options);
+		const mayBeForgotten =
+			!isGivenBack && !isPlanted("give up a uid that a restored registry lacks");
+		if (mayBeForgotten && !(await hasDeletionRecord(options, identity.uid))) {
+			if (await giveBackOwn(options, identity, found, missing)) {
+				return registerOnce(options, true);
+			}
 		}
 		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
 			throw unavailable(unknownTo(identity, missing));
@@ -151,8 +161,9 @@ function unknownTo({ uid }: OwnIdentity, missing: readonly string[]): string {
 
 /**
  * Registers this deployment again under its own uid, with a meta deployment that has forgotten it in a restore. That may
- * only be the one with which it has registered.
+ * only be the one with which it has registered: each deletion leaves a record, so one that is complete may have lost it too.
  *
+ * @returns whether there is one that takes it back.
  * @throws ConnectError Unavailable if that can't be determined or reached.
  */
 async function giveBackOwn(
@@ -160,30 +171,34 @@ async function giveBackOwn(
 	identity: OwnIdentity,
 	found: readonly Found[],
 	missing: readonly string[],
-): Promise<void> {
+): Promise<boolean> {
 	const { deployment, reportTo = () => noReport, callTimeoutMs } = options;
 	const { uid, predecessorUid, storageIncarnation, established } = identity;
 	const { service, region, version, address } = deployment;
-	const restored = found.flatMap(({ recovering, servers }) =>
-		recovering === undefined ? [] : [{ recovering, servers, report: reportTo(servers) }],
-	);
+	const isRestored = found.some(({ recovering }) => recovering !== undefined);
+	const restored = found.flatMap(({ recovering, itself, servers }) => {
+		const to = isRestored ? recovering : itself;
+		const isOther = servers.some(({ mixin }) => mixin !== undefined);
+		return to === undefined || !isOther ? [] : [{ to, servers, report: reportTo(servers) }];
+	});
 	const registrar = restored.find(({ report }) =>
 		report.deployments.some(({ id }) => id?.uid === uid),
 	);
 	if (registrar === undefined && missing.length > 0) {
 		throw unavailable(unknownTo(identity, missing));
 	}
-	const [to = registrar] = registrar === undefined ? restored : [registrar];
-	if (to !== undefined) {
+	const [meta] = registrar === undefined ? restored : [registrar];
+	if (meta !== undefined) {
 		const own: RegisteredDeployment = {
 			...{ uid, name: nameOf(deployment), service, region, version, address },
 			...{ disabled: false, wantedVersion: "", recovering: false },
 			...{ predecessorUid, storageIncarnation, established },
 			otherPredecessorUids: relatedUids(options, identity, found),
 		};
-		const report = withDeployment(to.report, own);
-		await giveBack(to.servers, to.recovering, own, report, callTimeoutMs);
+		const report = withDeployment(meta.report, own);
+		await giveBack(meta.servers, meta.to, own, report, callTimeoutMs);
 	}
+	return meta !== undefined;
 }
 
 /** Whether some meta deployment that responds has the record of a deletion. Never rejects. */
@@ -280,7 +295,7 @@ async function listRegistrations({
 			({ service, region, uid }) =>
 				service === deployment.service && region === deployment.region && !deleted.has(uid),
 		);
-		return { meta, own, recovering: recoveringOf(all) };
+		return { meta, own, recovering: recoveringOf(all), itself: metaOf(all) };
 	};
 	await Promise.all(
 		metas.map(async (servers) => {

@@ -334,6 +334,15 @@ export function recoveringOf(
 	return deployments.find(({ recovering, uid }) => recovering && !settled.has(uid));
 }
 
+/** The Deployment of these that is the present one of their meta deployment itself. */
+export function metaOf(
+	deployments: readonly RegisteredDeployment[],
+): RegisteredDeployment | undefined {
+	const metas = deployments.filter(({ service }) => service === metaService);
+	const before = new Set(metas.flatMap(takenOver));
+	return metas.find(({ uid }) => !before.has(uid));
+}
+
 /** The Deployments of a meta deployment in its own contents: after a restore several. */
 function metasOf(contents: MetaContents | undefined): readonly RegisteredDeployment[] {
 	const deployments = [...(contents?.deployments.values() ?? [])];

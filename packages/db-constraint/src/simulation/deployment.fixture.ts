@@ -9,6 +9,7 @@ import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
+	KnownDeployments,
 	SimulatedDeployment,
 	SimulatedServer,
 	SimulatedService,
@@ -131,15 +132,19 @@ export class Deployment implements SimulatedDeployment {
 		this.#group.start();
 	}
 
-	knownDeletions(): readonly string[] {
-		return [...this.#authoritative.all()].flatMap((resource) => {
+	knownDeployments(): KnownDeployments {
+		const entries = [...this.#authoritative.all()].flatMap((resource) => {
 			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
 			const record = isRecord ? recordOf(resource).record : undefined;
-			const known = record?.case === "registryEntry" ? record.value.resource : undefined;
-			return known?.id?.type?.kind === DeletedDeployment.type.kind
-				? decodeShared(DeletedDeployment, known).data.uid
-				: [];
+			return record?.case === "registryEntry" ? (record.value.resource ?? []) : [];
 		});
+		const isDeletion = ({ id }: Resource) => id?.type?.kind === DeletedDeployment.type.kind;
+		return {
+			stored: new Set(entries.map(({ id }) => id?.uid ?? "")),
+			deleted: new Set(
+				entries.filter(isDeletion).map((each) => decodeShared(DeletedDeployment, each).data.uid),
+			),
+		};
 	}
 
 	endpoints(): readonly string[] {

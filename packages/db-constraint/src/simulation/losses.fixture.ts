@@ -117,9 +117,10 @@ export async function restoreMeta(sim: SimulationContext): Promise<void> {
 	const { meta } = sim;
 	const first = sim.pick([0, sim.random.next() * 0.6]);
 	const second = first + (0.85 - first) * sim.random.next();
-	await stepsTaken(sim, first, () => meta.isRegistered);
+	await meta.whenRegistered;
+	await (first > 0 ? stepsTaken(sim, first) : turns(sim));
 	const restoreBackup = meta.backUp();
-	await stepsTaken(sim, second, () => true);
+	await stepsTaken(sim, second);
 	await halt(sim, meta);
 	restoreBackup();
 	meta.resume();
@@ -127,21 +128,28 @@ export async function restoreMeta(sim: SimulationContext): Promise<void> {
 }
 
 /** Waits until users have taken this part of their steps and the deployment is registered. */
-function steps(sim: SimulationContext, { info }: SimulatedDeployment, part: number): Promise<void> {
-	return stepsTaken(sim, part, () => info.uid !== "");
-}
-
-async function stepsTaken(
+async function steps(
 	sim: SimulationContext,
+	{ info }: SimulatedDeployment,
 	part: number,
-	isBegun: () => boolean,
 ): Promise<void> {
-	const isBefore = () =>
-		part > 0 && (sim.steps.all === 0 || sim.steps.taken < part * sim.steps.all);
-	while (isBefore() || !isBegun()) {
+	while (info.uid === "") {
 		await sim.wait(50);
 	}
-	for (let turns = sim.below(30); turns > 0; turns--) {
+	await stepsTaken(sim, part);
+}
+
+/** Waits until users have taken this part of their steps. */
+async function stepsTaken(sim: SimulationContext, part: number): Promise<void> {
+	while (sim.steps.all === 0 || sim.steps.taken < part * sim.steps.all) {
+		await sim.wait(50);
+	}
+	await turns(sim);
+}
+
+/** Lets other steps run, some of them. */
+async function turns(sim: SimulationContext): Promise<void> {
+	for (let left = sim.below(30); left > 0; left--) {
 		await sim.runtime.scheduler.pause();
 	}
 }

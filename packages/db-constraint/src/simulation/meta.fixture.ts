@@ -5,8 +5,14 @@ import { takenOver } from "../registry/environment.ts";
 import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { recordOf } from "../shadow/shadow-records.ts";
+import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
-import type { SimulatedMetaDeployment, SimulatedMetaServer } from "./participants.fixture.ts";
+import type {
+	KnownDeployments,
+	SimulatedMetaDeployment,
+	SimulatedMetaServer,
+} from "./participants.fixture.ts";
 import { ServerGroup } from "./server-group.fixture.ts";
 import { ServerProcess, type SharedState } from "./server-process.fixture.ts";
 import { SimulatedLeases } from "./simulated-leases.fixture.ts";
@@ -34,6 +40,10 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #deleted = new Set<string>();
 	/** The same, with those that a restore has undone. */
 	readonly #everDeleted = new Set<string>();
+	/** The uids of deployments that all others knew, or knew to be deleted, when it was restored. */
+	#known: KnownDeployments = { stored: new Set(), deleted: new Set() };
+	/** Resolves once its storage has its own uid. */
+	readonly #ownUid = Promise.withResolvers<void>();
 	/** Its uid while it is recovering from a restore. */
 	#recoveringUid: string | undefined;
 
@@ -87,6 +97,10 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	}
 
 	#onCommitted(resource: Resource | undefined): void {
+		const record = resource?.id?.name === deploymentRecord ? recordOf(resource).record : undefined;
+		if (record?.case === "deployment" && record.value.uid !== "") {
+			this.#ownUid.resolve();
+		}
 		if (resource?.id?.type?.kind === DeletedDeployment.type.kind) {
 			const { uid } = decodeShared(DeletedDeployment, resource).data;
 			this.#sim.trace.add(name, () => `${this.nameOf(uid)} is deleted`);
@@ -112,27 +126,41 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		if (service === metaService && recovering !== (this.#recoveringUid === uid)) {
 			this.#recoveringUid = recovering ? uid : undefined;
 			this.#sim.trace.add(name, () => (recovering ? "is recovering" : "is complete"));
-			const problem = recovering ? undefined : this.#lacks();
+			const problem = recovering ? undefined : this.#forgotten();
 			if (problem !== undefined) {
 				this.#sim.observer.violation(4, `${name} is complete, and ${problem}`);
 			}
 		}
 	}
 
-	/** What it lacks of what all deployments know. */
-	#lacks(): string | undefined {
+	/** What it lacks of what all deployments knew before it was restored. */
+	#forgotten(): string | undefined {
+		const current = new Set(this.#uids().values());
 		const registered = new Set(this.#registered().map(({ uid }) => uid));
-		for (const each of this.#sim.deployments.filter(({ isGone }) => !isGone)) {
-			const { name: deployment, uid } = each.info;
-			if (uid !== "" && !registered.has(uid) && !this.#deleted.has(uid)) {
-				return `lacks ${deployment} (${uid})`;
+		for (const uid of this.#known.stored) {
+			if (current.has(uid) && !registered.has(uid) && !this.#everDeleted.has(uid)) {
+				return `has forgotten ${this.nameOf(uid)} (${uid})`;
 			}
-			const forgotten = each.knownDeletions().find((known) => !this.#deleted.has(known));
-			if (forgotten !== undefined) {
-				return `has forgotten the deletion of ${this.nameOf(forgotten)}, of which ${deployment} knows`;
+		}
+		for (const uid of this.#known.deleted) {
+			if (!this.#deleted.has(uid)) {
+				return `has forgotten the deletion of ${this.nameOf(uid)} (${uid})`;
 			}
 		}
 		return undefined;
+	}
+
+	/** The deployments that are registered under another uid than their storage has, or not at all. */
+	#unregistered(): string | undefined {
+		const registered = new Set(this.#registered().map(({ uid }) => uid));
+		const missing = [...this.#uids()].find(([, uid]) => !registered.has(uid));
+		return missing && `lacks ${missing.join(" ")}`;
+	}
+
+	/** The uids that the storages of deployments have, by name. */
+	#uids(): ReadonlyMap<string, string> {
+		const running = this.#sim.deployments.filter(({ isGone, info }) => !isGone && info.uid !== "");
+		return new Map(running.map(({ info }) => [info.name, info.uid]));
 	}
 
 	nameOf(uid: string): string | undefined {
@@ -153,8 +181,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		return this.#registered().flatMap(({ service, uid }) => (service === metaService ? [] : uid));
 	}
 
-	get isRegistered(): boolean {
-		return this.#own !== undefined;
+	get whenRegistered(): Promise<void> {
+		return this.#ownUid.promise;
 	}
 
 	/** The present registration of this deployment itself, which has taken over those before the last restores. */
@@ -178,6 +206,13 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		return () => {
 			this.#sim.trace.add(name, () => "is restored from the backup");
 			const before = [...this.#deleted];
+			this.#known = this.#sim.deployments
+				.filter(({ isGone }) => !isGone)
+				.map((each) => each.knownDeployments())
+				.reduce((one, other) => ({
+					stored: one.stored.intersection(other.stored),
+					deleted: one.deleted.intersection(other.deleted),
+				}));
 			this.#deleted.clear();
 			this.#authoritative.restore(backup);
 			for (const resource of backup) {
@@ -271,7 +306,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		if (deleted !== undefined) {
 			return `${name} has ${deleted.name} (${deleted.uid}), which was deleted`;
 		}
-		const lacks = this.#lacks();
+		const lacks = this.#unregistered();
 		return lacks && `${name} ${lacks}`;
 	}
 }

@@ -48,6 +48,13 @@ export interface SimulatedServer extends SimulatedProcess {
 	crash(): void;
 }
 
+/** The uids that a registry view has. */
+export interface KnownDeployments {
+	readonly stored: ReadonlySet<string>;
+	/** Those of the deployments of whose deletion it has the record. */
+	readonly deleted: ReadonlySet<string>;
+}
+
 /** A service in a region: a storage that persists, and servers that start and crash. */
 export interface SimulatedDeployment {
 	/** The uid is empty until the deployment has registered. */
@@ -58,8 +65,8 @@ export interface SimulatedDeployment {
 	/** Its identity as the observer knows it. No server uses it. */
 	readonly environment: Environment;
 	readonly servers: readonly SimulatedServer[];
-	/** The uids of the deployments of whose deletion its storage has the record. */
-	knownDeletions(): readonly string[];
+	/** What is in the registry view in its storage. */
+	knownDeployments(): KnownDeployments;
 	/** The addresses of its servers, as its storage records them. */
 	endpoints(): readonly string[];
 	/** Stores the tenancy, and starts this many servers. */
@@ -124,8 +131,8 @@ export interface SimulatedMetaDeployment {
 	registered(): readonly string[];
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
-	/** Whether its storage has its registration: only then does it notice a restore. */
-	readonly isRegistered: boolean;
+	/** Resolves once its storage has its own registration: only then does it notice a restore. */
+	readonly whenRegistered: Promise<void>;
 	/** Crashes all servers. None starts until `resume`. */
 	halt(): void;
 	/** Starts the servers that `halt` has crashed, and those that were to start since. */
