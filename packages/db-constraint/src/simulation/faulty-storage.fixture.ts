@@ -101,6 +101,8 @@ export function faultyStorage(
 		},
 		async *watchList(query, options) {
 			await sim.delay();
+			let seen = 0;
+			let isSnapshot = true;
 			for await (const event of backend.watchList(query, options)) {
 				await sim.delay();
 				if (lifetime.isStalled) {
@@ -109,7 +111,11 @@ export function faultyStorage(
 				if (lifetime.isOver) {
 					await never();
 				}
-				if (sim.happens(sim.faults.broken)) {
+				seen += 1;
+				isSnapshot &&= event.kind !== "end-of-snapshot";
+				// Otherwise no large snapshot would be complete.
+				const mayBreak = !isSnapshot || seen <= 30;
+				if (sim.happens(sim.faults.broken) && mayBreak) {
 					throw new WatchClosed("the watch broke");
 				}
 				yield event;
