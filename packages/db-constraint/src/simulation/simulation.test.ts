@@ -12,9 +12,11 @@ describe("deployments with crashing servers and lost messages", () => {
 		const losses = new Set<string>();
 		for (const seed of [0, 2, 3, 4, 5, 6]) {
 			const outcome = await simulate(seed, { losses: 1 });
-			expect(outcome).toMatchObject({ seed, losses: [expect.any(String)] });
+			// The meta deployment may be restored besides.
+			const lost = outcome.losses.filter((each) => !each.startsWith("meta deployment"));
+			expect(lost).toHaveLength(1);
 			expect(outcome.violation).toBeUndefined();
-			losses.add(outcome.losses.join());
+			losses.add(lost.join());
 		}
 		expect(losses.size).toBeGreaterThan(1);
 	});
