@@ -152,6 +152,41 @@ describe("a meta deployment that was restored", () => {
 		expect(await alpha.registry.isDeleted(uid)).toBe(false);
 	});
 
+	it("is not complete before anyone has reported, though its backup has no other deployment", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1", { storageIncarnation: "one" });
+		const backup = await backUp(meta.backend);
+		const alpha = await lab.start("alpha", "r1");
+		const { uid } = alpha.registry.self;
+		await alpha.stop();
+		const after = await restore(lab, meta, backup);
+		await vi.waitFor(() => expect(after.registry.awaited).toEqual(["the first deployment"]), {
+			timeout: 60_000,
+		});
+		expect(await isComplete(after)).toBe(false);
+		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
+		await whenComplete(after, again);
+		expect(after.registry.awaited).toEqual([]);
+		expect(again.registry.self.uid).toBe(uid);
+	});
+
+	it("takes back a deployment of which nobody else knew, though it is complete", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		await alpha.stop();
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		const after = await restore(lab, meta, backup);
+		const knowing = await lab.start("alpha", "r1", { backend: alpha.backend });
+		await whenComplete(after, knowing);
+		expect((await deployments(after)).get("beta-r1")).toBeUndefined();
+		const again = await lab.start("beta", "r1", { backend: beta.backend });
+		expect(again.registry.self).toMatchObject({ uid, predecessorUid: "" });
+		expect((await deployments(after)).get("beta-r1")).toBe(uid);
+		await whenKnown(knowing.registry, () => knowing.registry.byUid(uid) !== undefined);
+	});
+
 	it("does not wait for a deployment whose Deployment operators delete", async () => {
 		const { lab, meta, alpha } = await begun();
 		const beta = await lab.start("beta", "r1");

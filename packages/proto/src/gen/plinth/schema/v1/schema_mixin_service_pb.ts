@@ -1296,8 +1296,9 @@ export const SchemaMixinService: GenService<{
     output: typeof ReportEstablishedResponseSchema;
   },
   /**
-   * ReportRegistry gives a meta deployment whose storage was restored what the caller knows of its registry. It does
-   * nothing once every known deployment has reported, or without a restore.
+   * ReportRegistry gives a meta deployment whose storage was restored what the caller knows of its registry. Once
+   * every known deployment has reported, or without a restore, it takes over the caller's own Deployment, if it lacks
+   * that, and records of deletions.
    *
    * @generated from rpc plinth.schema.v1.SchemaMixinService.ReportRegistry
    */
