@@ -135,7 +135,9 @@ describe("a server that waits for the meta service", () => {
 		});
 		const started = server.start();
 		const refused = expect(started).rejects.toThrow("stopped while it was starting");
-		await vi.waitFor(async () => expect((await fetch(`${address}/healthz`)).status).toBe(200));
+		await vi.waitFor(async () => expect((await fetch(`${address}/healthz`)).status).toBe(200), {
+			timeout: 60_000,
+		});
 		await vi.waitFor(async () => {
 			const ready = await fetch(`${address}/readyz`);
 			expect(ready.status).toBe(503);

@@ -44,7 +44,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 14,
+		seed: 364,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -81,11 +81,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
-		seed: 5,
+		seed: 95,
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
-		seed: 129,
+		seed: 200,
 	},
 	"remove the last owner reference before deleting": {
 		rule: "A resource is deleted with its last owner reference, in one commit.",
@@ -125,7 +125,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete the schema in one attempt": {
 		rule: "Steps of a start that fail are tried again.",
-		seed: 14,
+		seed: 24,
 	},
 	"serve before the other deployments are known": {
 		rule: "A server takes writes once it knows the other deployments.",

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { RegionSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { idOf, resourceOf } from "@plinth/resource";
+import { decodeShared, idOf, resourceOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
@@ -9,7 +9,7 @@ import {
 	VersionCompacted,
 } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
-import { ResourceShadow, readRecord } from "../shadow/shadow-records.ts";
+import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { DeletedDeployment, Deployment, metaTypes, Region } from "./meta-types.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
 
@@ -94,10 +94,24 @@ async function deletions({ backend }: Started): Promise<readonly string[]> {
 	return resources.map(({ id }) => id?.name ?? "");
 }
 
-/** Waits until a deployment knows of a deletion. */
-async function whenDeleted({ registry }: Started, uid: string) {
-	await vi.waitFor(async () => expect(await registry.isDeleted(uid)).toBe(true));
+/** Waits until a deployment knows of a deletion: it has stored the record of that, which it reports. */
+async function whenDeleted({ registry, backend }: Started, uid: string) {
 	await whenKnown(registry, () => registry.byUid(uid) === undefined);
+	await vi.waitFor(
+		async () => {
+			const { resources } = await backend.list({
+				...{ type: ResourceShadow.type, ...everywhere, namePrefix: "registry-" },
+			});
+			const stored = resources.map(recordOf).flatMap(({ record }) => {
+				const resource = record.case === "registryEntry" ? record.value.resource : undefined;
+				return resource?.id?.type?.kind === DeletedDeployment.type.kind
+					? decodeShared(DeletedDeployment, resource).data.uid
+					: [];
+			});
+			expect(stored).toContain(uid);
+		},
+		{ timeout: 60_000 },
+	);
 }
 
 describe("a meta deployment that was restored", () => {

@@ -182,7 +182,9 @@ describe("two restores of one backup that register at the same time", () => {
 		expect(second.registry.state).toMatchObject({
 			reason: expect.stringContaining("was restored from the same backup"),
 		});
-		await vi.waitFor(async () => expect((await readDeploymentRecord(two.backend))?.uid).toBe(""));
+		await vi.waitFor(async () => expect((await readDeploymentRecord(two.backend))?.uid).toBe(""), {
+			timeout: 60_000,
+		});
 		await second.stop();
 		const again = await lab.start("beta", "r1", two);
 		expect(again.registry.self).toMatchObject({

@@ -143,7 +143,9 @@ describe("a deployment that can't reach a meta deployment", () => {
 		expect(alone.registry.self.uid).toBe(uid);
 		const metaAgain = await lab.start("meta", "r1", { backend: meta.backend });
 		await whenKnown(alone.registry, () => alone.registry.state.kind === "deleted");
-		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""));
+		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""), {
+			timeout: 60_000,
+		});
 		await alone.stop();
 		await metaAgain.stop();
 		expect(await becomesReady(lab, backend)).toBe(false);
@@ -166,8 +168,12 @@ describe("a deployment that can't reach a meta deployment", () => {
 			`deployment ${uid} was deleted, and what it references is no longer kept`,
 		);
 		await whenKnown(alone.registry, () => alone.registry.state.kind === "deleted");
-		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""));
-		await vi.waitFor(async () => expect(await alpha.registry.isDeleted(uid)).toBe(true));
+		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""), {
+			timeout: 60_000,
+		});
+		await vi.waitFor(async () => expect(await alpha.registry.isDeleted(uid)).toBe(true), {
+			timeout: 60_000,
+		});
 		await alone.stop();
 		expect(await becomesReady(lab, backend)).toBe(false);
 	});
