@@ -15,6 +15,7 @@ export function readArguments(args: readonly string[]) {
 			seed: { type: "string" },
 			trace: { type: "boolean", default: false },
 			losses: { type: "string", default: "0" },
+			"restore-meta": { type: "boolean", default: false },
 			"max-failures": { type: "string", default: "10" },
 			help: { type: "boolean", default: false },
 		},
@@ -27,6 +28,10 @@ export function readArguments(args: readonly string[]) {
 		}
 		return number;
 	}
-	const options: SimulationOptions = { isTracing: values.trace, losses: numberOf("losses") };
+	const options: SimulationOptions = {
+		isTracing: values.trace,
+		losses: numberOf("losses"),
+		restoresMeta: values["restore-meta"],
+	};
 	return { values, numberOf, options };
 }

@@ -16,6 +16,7 @@ if (values.help) {
   --runs N           how many seeds (default 100): to resume, begin after those that are done
   --seed N           only this seed
   --losses N         in one of N seeds, restore a deployment from a backup, or delete one (default 0: in none)
+  --restore-meta     restore the meta deployment in each seed (default: in some)
   --trace            print what happens, step by step
   --max-failures N   stop after so many failures (default 10)`);
 	process.exit(0);

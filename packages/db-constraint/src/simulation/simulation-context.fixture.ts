@@ -23,6 +23,8 @@ export interface SimulationOptions {
 	readonly isTracing?: boolean;
 	/** One of so many seeds restores a deployment of things or widgets, or deletes one. Default: 0, none. */
 	readonly losses?: number;
+	/** Whether each seed restores the meta deployment. Default: false, some do. */
+	readonly restoresMeta?: boolean;
 }
 
 /** The state that all parts of a simulation share. */
@@ -58,12 +60,12 @@ export class SimulationContext {
 
 	constructor(
 		seed: number,
-		{ isTracing = false, losses = 0 }: SimulationOptions,
+		{ isTracing = false, losses = 0, restoresMeta = false }: SimulationOptions,
 		createMeta: (sim: SimulationContext) => SimulatedMetaDeployment,
 	) {
 		this.hasLoss = losses > 0 && seed % losses === 3 % losses;
-		// Each deployment changes all of its guards for each successor.
-		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 300_000 });
+		// Each deployment changes all of its guards for each successor, also that of the meta deployment.
+		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 1_000_000 });
 		this.passesPerDeployment = seed % 4 === 1 ? 1 : 100;
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.workload = workloads[this.pick(workloadNames)];
@@ -72,7 +74,7 @@ export class SimulationContext {
 		this.observer = new Observer(this.trace, this.versionsDiffer);
 		this.isLagging = this.happens(0.4);
 		this.faults = drawFaults(this.runtime.random, this.workload, this.versionsDiffer);
-		this.restoresMeta = this.happens(this.hasLoss ? 0.3 : 0.1);
+		this.restoresMeta = this.happens(this.hasLoss ? 0.3 : 0.1) || restoresMeta;
 		this.meta = createMeta(this);
 	}
 
