@@ -54,7 +54,6 @@ export type FaultName =
 	| "stay registered at an address where no server runs"
 	| "still enforce BLOCK in a marked namespace"
 	| "store no registry view"
-	| "take back no deployment once the registry is complete"
 	| "take a restored registry for a complete one"
 	| "take the record of a server as it was a while ago"
 	| "treat not known as not valid"

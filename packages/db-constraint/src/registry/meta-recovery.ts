@@ -174,9 +174,6 @@ async function addOwn(
 	storage: MetaStorage,
 	report: Pick<ReportRegistryRequest, "deployments" | "deleted">,
 ): Promise<boolean> {
-	if (isPlanted("take back no deployment once the registry is complete")) {
-		return true;
-	}
 	const given = (await givenBack(storage, report)).flat();
 	try {
 		if (given.length > 0) {

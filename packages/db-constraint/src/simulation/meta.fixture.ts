@@ -44,8 +44,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	#known: KnownDeployments = { stored: new Set(), deleted: new Set() };
 	/** Resolves once its storage has its own uid. */
 	readonly #ownUid = Promise.withResolvers<void>();
-	/** Its uid while it is recovering from a restore. */
-	#recoveringUid: string | undefined;
+	/** Its last registration of itself. */
+	#itself: Pick<RegisteredDeployment, "uid" | "recovering"> | undefined;
 
 	constructor(sim: SimulationContext) {
 		this.#sim = sim;
@@ -123,8 +123,9 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			announced.set(uid, version);
 			this.#sim.trace.add(name, () => `${registered} has the version ${version}`);
 		}
-		if (service === metaService && recovering !== (this.#recoveringUid === uid)) {
-			this.#recoveringUid = recovering ? uid : undefined;
+		const isSame = this.#itself?.uid === uid && this.#itself.recovering === recovering;
+		if (service === metaService && !isSame) {
+			this.#itself = { uid, recovering };
 			this.#sim.trace.add(name, () => (recovering ? "is recovering" : "is complete"));
 			const problem = recovering ? undefined : this.#forgotten();
 			if (problem !== undefined) {
@@ -223,6 +224,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			for (const uid of before) {
 				void this.#deleteAgain(uid);
 			}
+			void this.#deleteGone();
 		};
 	}
 
@@ -230,6 +232,21 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	async #deleteAgain(uid: string): Promise<void> {
 		while (!this.#deleted.has(uid)) {
 			if (this.#own?.recovering === false) {
+				await this.delete(uid);
+			}
+			await this.#sim.wait(5_000);
+		}
+	}
+
+	/** Operators delete the Deployments of those that no longer exist, for whose reports it would wait. */
+	async #deleteGone(): Promise<void> {
+		const restored = this.#own?.uid;
+		while (this.#own?.uid === restored || this.#own?.recovering) {
+			const gone = this.#sim.deployments.filter(({ isGone }) => isGone).map(({ info }) => info);
+			const registered = this.#registered().filter((each) =>
+				gone.some(({ service, region: at }) => each.service === service && each.region === at),
+			);
+			for (const { uid } of registered) {
 				await this.delete(uid);
 			}
 			await this.#sim.wait(5_000);
@@ -299,7 +316,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		if (running.join() !== recorded.join()) {
 			return `${name} names ${recorded} as its servers, and has ${running}`;
 		}
-		if (this.#recoveringUid !== undefined) {
+		if (this.#itself?.recovering) {
 			return `${name} was restored, and is not complete`;
 		}
 		const deleted = this.#registered().find(({ uid }) => this.#deleted.has(uid));
