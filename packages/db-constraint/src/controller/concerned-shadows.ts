@@ -14,8 +14,8 @@ interface Dependents {
  * or got a successor, and those with owners or missing targets whose deployment is another one, or has announced another
  * version.
  *
- * A change costs one lookup for each deployment and each place of owners and missing targets that the shadows name, however many shadows
- * and deployments there are.
+ * A change costs one lookup for each deployment and each place of owners and missing targets that the shadows name,
+ * however many shadows and deployments there are.
  */
 export class ConcernedShadows {
 	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;

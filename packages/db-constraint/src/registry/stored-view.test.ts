@@ -12,11 +12,12 @@ import { RegistryView } from "./registry-view.ts";
 import { RunningServers } from "./running-servers.ts";
 import { StoredView } from "./stored-view.ts";
 
-/** One storage, whose commits are counted. */
+/** One storage, whose commits and lists are counted. */
 class Storage {
 	readonly runtime: SeededRuntime = seededRuntime({ seed: 1 });
 	readonly backend: StorageBackend;
 	commits = 0;
+	lists = 0;
 
 	constructor() {
 		const backend = createMemoryBackend({ runtime: this.runtime });
@@ -24,6 +25,10 @@ class Storage {
 			commit: (...args) => {
 				this.commits += 1;
 				return backend.commit(...args);
+			},
+			list: (...args) => {
+				this.lists += 1;
+				return backend.list(...args);
 			},
 		});
 	}
@@ -147,6 +152,28 @@ describe("the registry view of a deployment with several servers", () => {
 		one.read("meta-1");
 		await storage.pass(5_000);
 		expect(await storage.stored()).toEqual(["as of 1 s", "meta-1 b 1", "meta-2 b 1"]);
+	});
+
+	it("is compared with the storage only after a change", async () => {
+		const storage = new Storage();
+		const server = new Server(storage);
+		server.followed = ["meta"];
+		server.upToDateMs = 1_000;
+		server.read("meta", deployment("a", "1"));
+		await storage.pass(5_000);
+		const { lists } = storage;
+		for (let times = 0; times < 10; times++) {
+			server.read("meta", deployment("a", "1"));
+			await storage.pass(1_500);
+		}
+		expect(storage.lists).toBe(lists);
+		server.read("meta", deployment("a", "2"));
+		await storage.pass(1_500);
+		expect(await storage.stored()).toEqual(["as of 1 s", "meta a 2"]);
+		server.upToDateMs = 200_000;
+		server.read("meta");
+		await storage.pass(1_500);
+		expect(await storage.stored()).toEqual(["as of 200 s", "meta a 2"]);
 	});
 
 	it("has what was read right before its server was cut off", async () => {
