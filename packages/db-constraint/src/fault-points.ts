@@ -44,6 +44,7 @@ export type FaultName =
 	| "receive no reports of releases"
 	| "remove the last owner reference before deleting"
 	| "remove the record of a server that runs"
+	| "report only what this server has read"
 	| "report releases to each deployment once"
 	| "report to a successor in one attempt"
 	| "respond to calls that are meant for another deployment"

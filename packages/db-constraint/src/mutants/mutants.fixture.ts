@@ -213,6 +213,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
 		seed: 58,
 	},
+	"report only what this server has read": {
+		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
+		seed: 207,
+		options: ["--restore-meta"],
+	},
 	"forget what a restored registry lacks": {
 		rule: "What a meta deployment lacks that was restored proves nothing.",
 		seed: 58,

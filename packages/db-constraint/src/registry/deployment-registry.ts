@@ -16,6 +16,7 @@ import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { type DeploymentInfo, type Environment, laterOf, takenOver } from "./environment.ts";
 import { anyOf, unavailable } from "./meta-calls.ts";
 import { openMetaStorage } from "./meta-recovery.ts";
+import type { MetaSource } from "./meta-source.ts";
 import { MetaSources, type RecoveringMeta } from "./meta-sources.ts";
 import { metaService } from "./meta-types.ts";
 import { giveUpUid, type IdentityOptions, mayStartAlone, readIdentity } from "./own-identity.ts";
@@ -29,7 +30,13 @@ import {
 	register,
 	updateDeployment,
 } from "./registration.ts";
-import { giveBack, RegistryReports, reportOf, withDeployment } from "./registry-report.ts";
+import {
+	giveBack,
+	type RegistryReport,
+	RegistryReports,
+	reportOf,
+	withDeployment,
+} from "./registry-report.ts";
 import { deploymentOf, metaOf, type RegisteredDeployment, RegistryView } from "./registry-view.ts";
 import { type NamedServers, RunningServers } from "./running-servers.ts";
 import { StoredView, storedServers } from "./stored-view.ts";
@@ -468,6 +475,17 @@ export class DeploymentRegistry implements Environment {
 		return this.#sources.recovering().filter((each) => !isOwn(each));
 	}
 
+	/**
+	 * What this deployment knows of the registry of a meta deployment: it counts as having reported once any of its servers
+	 * has, so the report has what others of them have stored too.
+	 *
+	 * @throws StorageError if the storage can't be read.
+	 */
+	async #knownOf(servers: readonly MetaSource[]): Promise<RegistryReport> {
+		const followed = this.#sources.groups.flat().map(({ address }) => address);
+		return reportOf(await this.#stored.withStored(followed), servers, this.#dropped);
+	}
+
 	/** Gives a restored meta deployment back what is known, and registers with it again if it is the registrar. */
 	async #report({ meta, servers }: RecoveringMeta): Promise<void> {
 		const { deployment, descriptor } = this.#options;
@@ -475,7 +493,7 @@ export class DeploymentRegistry implements Environment {
 		const own = this.#own;
 		const registrar = this.#registration?.registrar.address;
 		const isRegistrar = servers.some(({ address }) => address === registrar);
-		const known = reportOf(this.#view, servers, this.#dropped);
+		const known = await this.#knownOf(servers);
 		const report = isRegistrar && own !== undefined ? withDeployment(known, own) : known;
 		await giveBack(servers, meta, self, report, this.#callTimeoutMs);
 		if (!isRegistrar || this.#registration === undefined) {
@@ -546,7 +564,7 @@ export class DeploymentRegistry implements Environment {
 					isServing: this.#isAlone,
 					known: () => this.#view.deployments().values(),
 					isRunningAt: (address) => this.#isRunningAt(address),
-					reportTo: (servers) => reportOf(this.#view, servers, this.#dropped),
+					reportTo: (servers) => this.#knownOf(servers),
 					logger: this.#logger,
 					callTimeoutMs: this.#callTimeoutMs,
 				});

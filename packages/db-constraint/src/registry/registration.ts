@@ -47,8 +47,8 @@ export interface RegistrationOptions {
 	readonly isRunningAt: (address: string) => boolean;
 	/** The deployments that are known already, also where a meta deployment does not respond now. Default: none. */
 	readonly known?: () => Iterable<RegisteredDeployment>;
-	/** What is known of the registry of a meta deployment, by its servers. Default: nothing. */
-	readonly reportTo?: (servers: readonly MetaSource[]) => RegistryReport;
+	/** What is known of the registry of a meta deployment, by its servers. Rejects with a StorageError. Default: nothing. */
+	readonly reportTo?: (servers: readonly MetaSource[]) => Promise<RegistryReport>;
 	readonly logger: Logger;
 	/** The timeout of one call, in milliseconds. */
 	readonly callTimeoutMs: number;
@@ -164,7 +164,7 @@ function unknownTo({ uid }: OwnIdentity, missing: readonly string[]): string {
  * only be the one with which it has registered: each deletion leaves a record, so one that is complete may have lost it too.
  *
  * @returns whether there is one that takes it back.
- * @throws ConnectError Unavailable if that can't be determined or reached.
+ * @throws ConnectError Unavailable if that can't be determined or reached. StorageError if what is known can't be read.
  */
 async function giveBackOwn(
 	options: RegistrationOptions,
@@ -172,15 +172,18 @@ async function giveBackOwn(
 	found: readonly Found[],
 	missing: readonly string[],
 ): Promise<boolean> {
-	const { deployment, reportTo = () => noReport, callTimeoutMs } = options;
+	const { deployment, reportTo = async () => noReport, callTimeoutMs } = options;
 	const { uid, predecessorUid, storageIncarnation, established } = identity;
 	const { service, region, version, address } = deployment;
 	const isRestored = found.some(({ recovering }) => recovering !== undefined);
-	const restored = found.flatMap(({ recovering, itself, servers }) => {
+	const others = found.flatMap(({ recovering, itself, servers }) => {
 		const to = isRestored ? recovering : itself;
 		const isOther = servers.some(({ mixin }) => mixin !== undefined);
-		return to === undefined || !isOther ? [] : [{ to, servers, report: reportTo(servers) }];
+		return to === undefined || !isOther ? [] : [{ to, servers }];
 	});
+	const restored = await Promise.all(
+		others.map(async (each) => ({ ...each, report: await reportTo(each.servers) })),
+	);
 	const registrar = restored.find(({ report }) =>
 		report.deployments.some(({ id }) => id?.uid === uid),
 	);

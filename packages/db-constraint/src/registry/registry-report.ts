@@ -31,16 +31,16 @@ export interface RegistryReport {
 export const noReport: RegistryReport = { deployments: [], deleted: [], knownUids: [] };
 
 /**
- * What the view has of a meta deployment.
+ * What the view has of a meta deployment, whichever of its servers has reported it.
  *
  * @param dropped - the uids of deleted deployments of which this one has dropped the sources.
  */
 export function reportOf(
 	view: RegistryView,
-	servers: readonly MetaSource[],
+	servers: readonly Pick<MetaSource, "address">[],
 	dropped: Iterable<string>,
 ): RegistryReport {
-	const addresses = servers.map(({ address }) => address);
+	const addresses = view.sourcesWith(servers.map(({ address }) => address));
 	const known = [...view.deployments().values()];
 	const superseded = new Set(known.flatMap(takenOver));
 	const gone = new Set(dropped);

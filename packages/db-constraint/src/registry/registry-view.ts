@@ -153,6 +153,27 @@ export class RegistryView {
 		return this.#current.metas.get(source) ?? source;
 	}
 
+	/** The sources of the same meta deployments as these. */
+	sourcesWith(sources: readonly string[]): readonly string[] {
+		const metas = new Set(sources.map((source) => this.metaOf(source)));
+		const others = [...this.#contents.keys()].filter((source) => metas.has(this.metaOf(source)));
+		return [...new Set([...sources, ...others])];
+	}
+
+	/** This view together with what else was reported, of which this one may know a later change. Nothing is left out. */
+	with(others: Iterable<ReportedResource>): RegistryView {
+		const all = new RegistryView();
+		for (const { source, resource } of others) {
+			all.apply(source, resource, "stored");
+		}
+		for (const [source, { newest, resources }] of this.#contents) {
+			for (const resource of [...newest.values(), ...resources.values()]) {
+				all.apply(source, resource, "stored");
+			}
+		}
+		return all;
+	}
+
 	/** The Deployment by which some of these sources say that their meta deployment was restored and is not complete. */
 	recovering(sources: readonly string[]): RegisteredDeployment | undefined {
 		return recoveringOf(sources.flatMap((source) => metasOf(this.#contents.get(source))));

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
 import { RegionSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, resourceOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
@@ -6,6 +7,7 @@ import {
 	createMemoryBackend,
 	decorateBackend,
 	type StorageBackend,
+	StorageUnavailable,
 	VersionCompacted,
 } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
@@ -97,6 +99,15 @@ async function deletions({ backend }: Started): Promise<readonly string[]> {
 /** Waits until a deployment knows of a deletion: it has stored the record of that, which it reports. */
 async function whenDeleted({ registry, backend }: Started, uid: string) {
 	await whenKnown(registry, () => registry.byUid(uid) === undefined);
+	await whenStored(backend, (resource) =>
+		resource.id?.type?.kind === DeletedDeployment.type.kind
+			? decodeShared(DeletedDeployment, resource).data.uid === uid
+			: false,
+	);
+}
+
+/** Waits until the registry view in a storage has a resource. */
+async function whenStored(backend: StorageBackend, isIt: (resource: Resource) => boolean) {
 	await vi.waitFor(
 		async () => {
 			const { resources } = await backend.list({
@@ -104,14 +115,36 @@ async function whenDeleted({ registry, backend }: Started, uid: string) {
 			});
 			const stored = resources.map(recordOf).flatMap(({ record }) => {
 				const resource = record.case === "registryEntry" ? record.value.resource : undefined;
-				return resource?.id?.type?.kind === DeletedDeployment.type.kind
-					? decodeShared(DeletedDeployment, resource).data.uid
-					: [];
+				return resource ?? [];
 			});
-			expect(stored).toContain(uid);
+			expect(stored.some(isIt)).toBe(true);
 		},
 		{ timeout: 60_000 },
 	);
+}
+
+/**
+ * The storage of a deployment at a server that lags: without strong consistency, it has no registry view. The first strong
+ * read of that fails.
+ */
+function lagging(backend: StorageBackend) {
+	const reads = { strong: 0 };
+	const decorated = decorateBackend(backend, {
+		list: async (query, options) => {
+			if (!query.namePrefix.startsWith("registry")) {
+				return backend.list(query, options);
+			}
+			if (options?.consistency !== "strong") {
+				return { ...(await backend.list(query, options)), resources: [] };
+			}
+			reads.strong += 1;
+			if (reads.strong === 1) {
+				throw new StorageUnavailable("the storage can't be reached");
+			}
+			return backend.list(query, options);
+		},
+	});
+	return { backend: decorated, reads };
 }
 
 describe("a meta deployment that was restored", () => {
@@ -300,6 +333,48 @@ describe("a meta deployment that was restored", () => {
 		expect(await isComplete(again)).toBe(false);
 		await lab.start("beta", "r1", { backend: beta.backend });
 		await whenComplete(again, alpha);
+	});
+
+	it("waits for a deployment that only another server of the one that reports has read and stored", async () => {
+		const { lab, meta, alpha } = await begun();
+		const backup = await backUp(meta.backend);
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await whenStored(alpha.backend, ({ id }) => id?.uid === uid);
+		await Promise.all([alpha.stop(), beta.stop()]);
+		const after = await restore(lab, meta, backup);
+		const { backend, reads } = lagging(alpha.backend);
+		const another = await lab.start("alpha", "r1", { backend, address: "alpha-b" });
+		expect(another.registry.byUid(uid)).toBeUndefined();
+		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
+			timeout: 60_000,
+		});
+		expect(reads.strong).toBeGreaterThan(1);
+		expect((await deployments(after)).get("beta-r1")).toBe(uid);
+		await lab.start("beta", "r1", { backend: beta.backend });
+		await whenComplete(after, another);
+	});
+
+	it("knows of a deletion that only another server of the one that reports has read and stored", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		const backup = await backUp(meta.backend);
+		await lab.delete(meta, "beta-r1");
+		await whenDeleted(alpha, uid);
+		await alpha.stop();
+		const after = await restore(lab, meta, backup);
+		const { backend } = lagging(alpha.backend);
+		const another = await lab.start("alpha", "r1", { backend, address: "alpha-b" });
+		await whenComplete(after, another);
+		expect(await deletions(after)).toContain(uid.toLowerCase());
+		await vi.waitFor(
+			async () => expect([...(await deployments(after)).values()]).not.toContain(uid),
+			{
+				timeout: 60_000,
+			},
+		);
 	});
 
 	it("is one of several servers, and any of them takes the reports", async () => {

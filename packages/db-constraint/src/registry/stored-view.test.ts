@@ -1,13 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
-import { DeploymentSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import {
+	DeletedDeploymentSchema,
+	DeploymentSchema,
+} from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { idOf, resourceOf } from "@plinth/resource";
 import { silentLogger } from "@plinth/runtime";
 import { type SeededRuntime, seededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
-import { Deployment } from "./meta-types.ts";
+import { DeletedDeployment, Deployment, metaService } from "./meta-types.ts";
+import { reportOf } from "./registry-report.ts";
 import { RegistryView } from "./registry-view.ts";
 import { RunningServers } from "./running-servers.ts";
 import { StoredView } from "./stored-view.ts";
@@ -79,6 +83,17 @@ class Server {
 		void this.#stored.run(end.signal);
 	}
 
+	/** What it would report to a meta deployment: the names and generations of Deployments, deletions, and the known uids. */
+	async report(source: string): Promise<Readonly<Record<string, readonly string[]>>> {
+		const known = await this.#stored.withStored([source]);
+		const { deployments, deleted, knownUids } = reportOf(known, [{ address: source }], []);
+		return {
+			deployments: deployments.map(({ id, generation }) => `${id?.name} ${generation}`).sort(),
+			deleted: deleted.map(({ id }) => id?.name ?? "").sort(),
+			knownUids: [...knownUids].sort(),
+		};
+	}
+
 	/** Reads this of a server of a meta deployment, or tells of another change. */
 	read(source: string, ...resources: readonly Resource[]): void {
 		for (const resource of resources) {
@@ -97,6 +112,21 @@ function deployment(name: string, version: string): Resource {
 	const id = { ...idOf(Deployment, name), uid: `uid-${name}` };
 	const resource = resourceOf(Deployment, { id, data: create(DeploymentSchema) });
 	return { ...resource, version, generation: version };
+}
+
+/** The Deployment of the meta deployment itself, which identifies it. */
+const meta: Resource = {
+	...resourceOf(Deployment, {
+		id: { ...idOf(Deployment, "meta"), uid: "uid-meta" },
+		data: create(DeploymentSchema, { service: metaService, address: "meta-2" }),
+	}),
+	...{ version: "1", generation: "1" },
+};
+
+function deletion(name: string): Resource {
+	const id = { ...idOf(DeletedDeployment, `uid-${name}`), uid: `uid-deletion-${name}` };
+	const data = create(DeletedDeploymentSchema, { uid: `uid-${name}` });
+	return { ...resourceOf(DeletedDeployment, { id, data }), version: "9" };
 }
 
 describe("the registry view of a deployment with several servers", () => {
@@ -184,6 +214,24 @@ describe("the registry view of a deployment with several servers", () => {
 		server.followed = [];
 		await storage.pass(5_000);
 		expect(await storage.stored()).toEqual(["meta a 1"]);
+	});
+
+	it("is reported together with what this server has read", async () => {
+		const storage = new Storage();
+		const [one, two] = [new Server(storage), new Server(storage)];
+		one.followed = ["meta", "removed meta"];
+		const stored = ["a", "b", "deleted", "deleted here"].map((name) => deployment(name, "2"));
+		one.read("meta", meta, ...stored, deletion("deleted"));
+		one.read("removed meta", deployment("elsewhere", "1"));
+		await storage.pass(5_000);
+		two.read("meta-2", meta, deployment("a", "1"), deployment("b", "3"), deployment("c", "1"));
+		two.read("meta-2", deployment("deleted", "3"), deletion("deleted here"));
+		expect(await two.report("meta-2")).toEqual({
+			deployments: ["a 2", "b 3", "c 1", "meta 1"],
+			deleted: ["uid-deleted", "uid-deleted here"],
+			knownUids: ["uid-a", "uid-b", "uid-c", "uid-meta"],
+		});
+		expect(two.view.deploymentsAt(["meta-2"])).toHaveLength(5);
 	});
 
 	it("has the addresses of the latest version, also without a meta deployment", async () => {

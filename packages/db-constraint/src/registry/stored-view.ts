@@ -8,7 +8,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { decodeShared } from "@plinth/resource";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
-import type { Mutation, StorageBackend } from "@plinth/storage";
+import type { Mutation, ReadOptions, StorageBackend } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
 import { hashOf } from "../shadow/resource-key.ts";
@@ -19,7 +19,7 @@ import {
 	type StoredRecord,
 } from "../shadow/shadow-records.ts";
 import { Deployment, metaService } from "./meta-types.ts";
-import type { RegistryView } from "./registry-view.ts";
+import type { RegistryView, ReportedResource } from "./registry-view.ts";
 import type { NamedServers, RunningServers } from "./running-servers.ts";
 
 /** Options of a `StoredView`. */
@@ -95,23 +95,29 @@ export class StoredView {
 		if (asOf === undefined || isPlanted("start only once a meta deployment responds")) {
 			return undefined;
 		}
-		const bySource = Map.groupBy(entries.values(), ({ value }) => value.source);
-		const sources = new Set(metaAddresses);
-		for (const source of sources) {
-			for (const { value } of bySource.get(source) ?? []) {
-				const { resource } = value;
-				if (resource === undefined) {
-					continue;
-				}
-				view.apply(source, resource, "stored");
-				running.takeStored(resource.id?.uid ?? "", storedServers(value));
-				const meta = metaAddressOf(resource);
-				if (meta !== undefined) {
-					sources.add(meta);
-				}
-			}
+		for (const { source, resource, servers } of reportedAt(entries, metaAddresses)) {
+			view.apply(source, resource, "stored");
+			running.takeStored(resource.id?.uid ?? "", servers);
 		}
 		return asOf;
+	}
+
+	/**
+	 * The view of this server together with what is stored of the given meta deployments, at whichever of their servers it
+	 * was read, and of those whose Deployments they have: another server may have read what this one has not. The record of a
+	 * deletion wins over a Deployment, whichever of the two is stored, and of a Deployment the newest content.
+	 *
+	 * @throws StorageError if the storage can't be read.
+	 */
+	async withStored(metaAddresses: readonly string[]): Promise<RegistryView> {
+		const { view } = this.#options;
+		if (isPlanted("report only what this server has read")) {
+			return view;
+		}
+		const { entries } = await this.#read({ consistency: "strong" });
+		const sources = [...entries.values()].map(({ value }) => value.source);
+		const all = view.with(reportedAt(entries, sources));
+		return view.with(reportedAt(entries, all.sourcesWith(metaAddresses)));
 	}
 
 	/** Writes the view soon. */
@@ -251,12 +257,13 @@ export class StoredView {
 		return wanted;
 	}
 
-	async #read() {
-		const { resources } = await this.#options.backend.list({
+	async #read(options: ReadOptions = {}) {
+		const query = {
 			type: ResourceShadow.type,
 			tenancy: { partition: "", namespace: "" },
 			namePrefix: prefix,
-		});
+		};
+		const { resources } = await this.#options.backend.list(query, options);
 		const entries = new Map<string, StoredEntry>();
 		let record: StoredRecord | undefined;
 		for (const resource of resources) {
@@ -288,6 +295,28 @@ interface LastWrite {
 interface StoredEntry {
 	readonly resource: Resource;
 	readonly value: RegistryEntry;
+}
+
+/** What is stored of the given sources, and of those whose Deployments they have. */
+function* reportedAt(
+	entries: ReadonlyMap<string, StoredEntry>,
+	addresses: readonly string[],
+): Iterable<ReportedResource & { readonly servers: NamedServers }> {
+	const bySource = Map.groupBy(entries.values(), ({ value }) => value.source);
+	const sources = new Set(addresses);
+	for (const source of sources) {
+		for (const { value } of bySource.get(source) ?? []) {
+			const { resource } = value;
+			if (resource === undefined) {
+				continue;
+			}
+			yield { source, resource, servers: storedServers(value) };
+			const meta = metaAddressOf(resource);
+			if (meta !== undefined) {
+				sources.add(meta);
+			}
+		}
+	}
 }
 
 /** What is to be stored of an entry; `undefined` if nothing of it, since another server may have removed it. */
