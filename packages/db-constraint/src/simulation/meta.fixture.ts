@@ -179,7 +179,16 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	}
 
 	registered(): readonly string[] {
-		return this.#registered().flatMap(({ service, uid }) => (service === metaService ? [] : uid));
+		return this.#registered().flatMap((each) =>
+			each.service === metaService || this.#isGone(each) ? [] : each.uid,
+		);
+	}
+
+	/** Whether it is registered by a deployment that has no servers any longer: then only operators delete it. */
+	#isGone({ service, region }: RegisteredDeployment): boolean {
+		return this.#sim.deployments.some(
+			({ isGone, info }) => isGone && info.service === service && info.region === region,
+		);
 	}
 
 	get whenRegistered(): Promise<void> {
@@ -242,11 +251,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	async #deleteGone(): Promise<void> {
 		const restored = this.#own?.uid;
 		while (this.#own?.uid === restored || this.#own?.recovering) {
-			const gone = this.#sim.deployments.filter(({ isGone }) => isGone).map(({ info }) => info);
-			const registered = this.#registered().filter((each) =>
-				gone.some(({ service, region: at }) => each.service === service && each.region === at),
-			);
-			for (const { uid } of registered) {
+			for (const { uid } of this.#registered().filter((each) => this.#isGone(each))) {
 				await this.delete(uid);
 			}
 			await this.#sim.wait(5_000);

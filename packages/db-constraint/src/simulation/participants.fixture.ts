@@ -127,7 +127,7 @@ export interface SimulatedMetaDeployment {
 	disabled(): readonly string[];
 	/** The name under which a uid is or was registered; `undefined` if it never was. */
 	nameOf(uid: string): string | undefined;
-	/** The uids of the other deployments that are registered now. */
+	/** The uids of the other deployments that are registered now, without those that have no servers any longer. */
 	registered(): readonly string[];
 	/** Deletes a Deployment, as an operator does. Returns whether it did. */
 	delete(uid: string): Promise<boolean>;
