@@ -150,6 +150,17 @@ describe("owners in other deployments", () => {
 		expect(await read(beta, w)).toBeDefined();
 	});
 
+	it("keeps what is owned by a resource of a place where no deployment is known", async () => {
+		const { lab, beta, a, w, uid } = await twoServices();
+		const elsewhere = owned({ owner: a, uid });
+		for (const each of elsewhere.ownerReferences) {
+			each.region = "r9";
+		}
+		await lab.run(beta.write(elsewhere));
+		await lab.pass(180_000);
+		expect(await read(beta, w)).toBeDefined();
+	});
+
 	it("refuses an owner without a uid, which names no incarnation", async () => {
 		const { lab, beta, a, w } = await twoServices();
 		await expect(lab.run(beta.write(owned({ owner: a, uid: "" })))).rejects.toThrow(

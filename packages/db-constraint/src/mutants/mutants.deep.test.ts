@@ -1,10 +1,20 @@
-import { describe } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findsMutants } from "./finds-mutants.fixture.ts";
-import { faultNames, mutants } from "./mutants.fixture.ts";
+import { faultNames, isRare } from "./mutants.fixture.ts";
+import { runTest } from "./run-test.fixture.ts";
 
-describe("the simulation finds within 1,000 seeds that servers", () => {
+describe("a test, or the simulation within 1,000 seeds, finds that servers", () => {
 	findsMutants(
-		faultNames.filter((fault) => !mutants[fault].isRare),
+		faultNames.filter((fault) => !isRare(fault)),
 		1_000,
 	);
+});
+
+it("a test that concerns another rule passes with a planted fault", async () => {
+	const { isFound, output } = await runTest("announce CHECKING", {
+		file: "schema/followers.test.ts",
+		name: "are not changed by what an earlier schema of them has sent",
+	});
+	expect(output).toContain("passes");
+	expect(isFound).toBe(false);
 });

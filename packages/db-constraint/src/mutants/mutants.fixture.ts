@@ -1,9 +1,17 @@
 import type { FaultName } from "../fault-points.ts";
 
-/** A planted fault, and how the simulation finds it. */
-export interface Mutant {
+/** A planted fault, and how it is found. */
+export type Mutant = SimulatedMutant | TestedMutant;
+
+interface PlantedFault {
 	/** The rule that it breaks: of the protocol, of the start and the end of a server, or of what the controllers do. */
 	readonly rule: string;
+	/** The number of its fault points. Default: 1. */
+	readonly places?: number;
+}
+
+/** A fault that the simulation finds. */
+export interface SimulatedMutant extends PlantedFault {
 	/** A seed that finds the fault. If it no longer does, other seeds are tried, which takes minutes. */
 	readonly seed: number;
 	/** Further options of the simulation. Default: none. */
@@ -13,8 +21,19 @@ export interface Mutant {
 	 * takes too long for each change. Default: false.
 	 */
 	readonly isRare?: boolean;
-	/** The number of its fault points. Default: 1. */
-	readonly places?: number;
+}
+
+/** A fault that no simulation of hundreds of seeds finds: a test does, which fails with it. */
+export interface TestedMutant extends PlantedFault {
+	readonly test: FindingTest;
+}
+
+/** The test that finds a fault. */
+export interface FindingTest {
+	/** Its file, in `src`. */
+	readonly file: string;
+	/** Its name, or the end of that with the names of what it is in. */
+	readonly name: string;
 }
 
 /** All mutants. */
@@ -145,7 +164,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
-		seed: 44,
+		seed: 2,
 		options: ["--losses", "1"],
 	},
 	"leave the record of a server that has died": {
@@ -252,6 +271,62 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "Elapsed times continue when a shard moves.",
 		seed: 28,
 	},
+	"apply a deletion after its deployment was dropped": {
+		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",
+		test: {
+			file: "lab/running-predecessors.test.ts",
+			name: "has no deletion applied once its successor was relied on, by a server that has not",
+		},
+	},
+	"remove an owner after the deployment that decided was dropped": {
+		rule: "Nothing that a deployment has decided counts once it was dropped or taken over.",
+		test: {
+			file: "lab/running-predecessors.test.ts",
+			name: "does not decide about owners once its successor was relied on, by a server that has not",
+		},
+	},
+	"give up an owner that no deployment is known to store": {
+		rule: "An owner is not valid only if some deployment has said so.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "keeps what is owned by a resource of a place where no deployment is known",
+		},
+	},
+	"query a deployment that was taken over": {
+		rule: "Once a successor was relied on, its predecessor is not queried.",
+		test: {
+			file: "lab/running-predecessors.test.ts",
+			name: "is not queried by a server that lags, once its successor was relied on",
+		},
+	},
+	"stay beside another restore of the backup": {
+		rule: "Of two restores that register at the same time, one takes over from both.",
+		test: {
+			file: "registry/running-predecessors.test.ts",
+			name: "look the same to all, and the one with the greater uid takes over from both",
+		},
+	},
+	"continue a pass after another schema was active": {
+		rule: "A pass of a schema replaces exactly the record that it has read.",
+		test: {
+			file: "schema/schema-pass.test.ts",
+			name: "derives again what another schema has written while a server was stalled in its pass",
+		},
+	},
+	"begin a schema without asserting the followers": {
+		rule: "A schema becomes active only if no follower has come since they were read.",
+		test: {
+			file: "schema/dropped-types.test.ts",
+			name: "is refused if another deployment has referenced it since the followers were read",
+		},
+	},
+	"take the types of an earlier schema of a follower": {
+		rule: "What an earlier schema of a follower references does not replace what a later one does.",
+		test: {
+			file: "schema/followers.test.ts",
+			name: "are not changed by what an earlier schema of them has sent",
+		},
+	},
 };
 
 /** The names of all mutants. */
@@ -260,4 +335,10 @@ export const faultNames: readonly FaultName[] = Object.keys(mutants).filter(isFa
 /** Whether a mutant has this name. */
 export function isFaultName(name: string): name is FaultName {
 	return Object.hasOwn(mutants, name);
+}
+
+/** Whether only `pnpm test:soak` looks for it. */
+export function isRare(name: FaultName): boolean {
+	const mutant: Mutant = mutants[name];
+	return "isRare" in mutant && mutant.isRare === true;
 }

@@ -1,11 +1,12 @@
 import { availableParallelism } from "node:os";
 import type { FaultName } from "../fault-points.ts";
 import { mutants } from "./mutants.fixture.ts";
+import { runTest } from "./run-test.fixture.ts";
 import { SimulationProcess } from "./simulation-process.fixture.ts";
 
-/** The result of simulating a mutant. */
+/** The result of running a mutant. */
 export interface Verdict {
-	/** Whether the simulation has found a broken promise. */
+	/** Whether the simulation has found a broken promise, or its test has failed. */
 	readonly isFound: boolean;
 	/** The seed that found it, if the one that is recorded for the mutant did not. */
 	readonly otherSeed?: number;
@@ -14,8 +15,8 @@ export interface Verdict {
 }
 
 /**
- * Simulates mutants: each first with its own seed, then with those below `seeds` until one breaks a promise. As many
- * processes as there are processors share them.
+ * Runs mutants: each with its test, or else in the simulation, first with its own seed, then with those below `seeds`
+ * until one breaks a promise. As many processes as there are processors share them.
  */
 export function runMutants(
 	faults: readonly FaultName[],
@@ -40,7 +41,11 @@ async function runMutant(
 	fault: FaultName,
 	seeds: number,
 ): Promise<Verdict> {
-	const { seed: from, options: args = [] } = mutants[fault];
+	const mutant = mutants[fault];
+	if ("test" in mutant) {
+		return runTest(fault, mutant.test);
+	}
+	const { seed: from, options: args = [] } = mutant;
 	const own = await simulation.run({ fault, args, from, runs: 1 });
 	if (own.kind === "found") {
 		return { isFound: true, output: own.output };

@@ -4,6 +4,7 @@ import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mi
 import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Backoff, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import {
 	decodeEndpoints,
@@ -722,7 +723,7 @@ export class DeploymentRegistry implements Environment {
 			return;
 		}
 		const other = otherRestore(own, this.#view);
-		if (other !== undefined) {
+		if (other !== undefined && !isPlanted("stay beside another restore of the backup")) {
 			this.#becomeDeleted(
 				`${other.name} (${other.uid}) was restored from the same backup and has registered at the same time: deployment ${own.name} registers again, to take over from it`,
 			);

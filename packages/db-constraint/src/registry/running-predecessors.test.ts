@@ -178,8 +178,14 @@ describe("two restores of one backup that register at the same time", () => {
 		expect(first.registry.successorOf(uid)?.uid).toBe(secondUid);
 
 		const second = await lab.begin("beta", "r1", two);
-		await whenKnown(second.registry, () => second.registry.state.kind === "deleted");
+		await whenKnown(
+			second.registry,
+			() =>
+				second.registry.state.kind !== "registering" &&
+				second.registry.byUid(first.registry.self.uid) !== undefined,
+		);
 		expect(second.registry.state).toMatchObject({
+			kind: "deleted",
 			reason: expect.stringContaining("was restored from the same backup"),
 		});
 		await vi.waitFor(async () => expect((await readDeploymentRecord(two.backend))?.uid).toBe(""), {

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceType } from "@plinth/resource";
+import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { anyone } from "../lab/anyone.fixture.ts";
@@ -152,6 +153,23 @@ describe("a schema without a version that is served", () => {
 		await lab.pass(1_000);
 		await withoutV1();
 		expect(alpha.failures).toEqual([]);
+	});
+
+	it("is refused if another deployment has referenced it since the followers were read", async () => {
+		const { lab, alpha } = await alphaInBoth(withoutWatches(1));
+		const beta = await betaIn(lab, "r1", [Widget]);
+		const { context } = alpha.current.constraints;
+		let established: Promise<unknown> | undefined;
+		const backend = decorateBackend(context.backend, {
+			async commit(mutations, options) {
+				established ??= beta.write(widgetIn("v1", "w", { needs: alpha }), "", anyone);
+				await established;
+				return context.backend.commit(mutations, options);
+			},
+		});
+		const descriptor = new ServiceDescriptor({ types: [ThingV2], service: "alpha" });
+		const pass = new SchemaPass({ ...context, backend, descriptor });
+		await expect(lab.run(pass.begin())).rejects.toThrow(ofBeta);
 	});
 
 	it("and an establishment by that version at the same time: one of them is refused", async () => {
