@@ -1,7 +1,7 @@
 /**
  * Runs seeds of the simulation and prints those that break a promise, or prints the trace of one seed.
  *
- *     node src/simulation/main.ts --runs 1000 --from 0
+ *     node --max-semi-space-size=64 src/simulation/main.ts --runs 1000 --from 0
  *     node src/simulation/main.ts --seed 17 --trace
  */
 import { readArguments } from "./arguments.fixture.ts";
