@@ -44,8 +44,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"decide yes, CASCADE without changing the guard": {
 		rule: "A writer that adds a BLOCK reference before a query was decided fails its commit.",
-		seed: 460,
-		isRare: true,
+		seed: 388,
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
@@ -53,7 +52,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
-		seed: 109,
+		seed: 734,
 	},
 	"establish by versions that are not served": {
 		rule: "A new reference of a user names a version that the target's deployment serves.",
@@ -193,7 +192,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"learn no servers from responses": {
 		rule: "Responses name the servers of a deployment that run.",
-		seed: 234,
+		test: {
+			file: "registry/balanced-transport.test.ts",
+			name: "learns of them from the first response, and calls them in turns",
+		},
 	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
@@ -226,7 +228,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete a restored registry before all have reported": {
 		rule: "A meta deployment that was restored is complete once every known deployment has reported.",
-		seed: 441,
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "keeps both when the name of a deleted deployment was used again",
+		},
 	},
 	"complete a restored registry without any report": {
 		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
@@ -239,7 +244,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"forget what a restored registry lacks": {
 		rule: "What a meta deployment lacks that was restored proves nothing.",
-		seed: 58,
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "waits for a deployment that others know, and is not complete until it has reported",
+		},
 	},
 	"forget the deletions that are reported": {
 		rule: "Deployments that were deleted stay deleted after a restore of the meta deployment.",
