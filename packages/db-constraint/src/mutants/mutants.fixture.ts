@@ -218,6 +218,19 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		seed: 1,
 		options: ["--losses", "1"],
 	},
+	"take references for established under another uid": {
+		rule: "What was established under a uid that was given up is established again.",
+		seed: 144,
+		options: ["--losses", "1"],
+		places: 2,
+	},
+	"take a report to a former uid for one to the next": {
+		rule: "A report counts for the uid to which the references were established.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "does not count a report to a uid that another server has given up",
+		},
+	},
 	"receive no reports of releases": {
 		rule: "The controllers receive reports of releases.",
 		seed: 0,
@@ -295,10 +308,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"give up an owner that no deployment is known to store": {
 		rule: "An owner is not valid only if some deployment has said so.",
-		test: {
-			file: "lab/meta-owners.test.ts",
-			name: "keeps what is owned by a resource of a place where no deployment is known",
-		},
+		seed: 244,
 	},
 	"query a deployment that was taken over": {
 		rule: "Once a successor was relied on, its predecessor is not queried.",

@@ -248,9 +248,15 @@ class OpenReferences implements References {
 		}
 		this.#phases.reach("discovered");
 		const { context } = this.#constraints;
-		await this.#steps.untilDone("establish references again", ends, () =>
-			reestablishOwnReferences(context, ends),
-		);
+		let isOwn = true;
+		await this.#steps.untilDone("establish references again", ends, async () => {
+			isOwn = await reestablishOwnReferences(context, ends);
+		});
+		if (!isOwn) {
+			registry.giveUp();
+			this.#follow(registry);
+			return;
+		}
 		this.#phases.reach("succession-settled");
 		registry.onChange(() => this.#follow(registry));
 		this.#phases.reach("serving");

@@ -5,8 +5,10 @@ import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, type LabDeployment, make } from "../lab/lab.fixture.ts";
+import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
+import { readDeploymentRecord } from "./deployment-record.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
 
 const never = new AbortController().signal;
@@ -51,6 +53,34 @@ describe("a deployment whose storage was restored", () => {
 		await lab.run(establishWithSuccessor(context, after.info, never));
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 		expect((await after.shadow(a))?.sources).toMatchObject([{ deployment: { service: "beta" } }]);
+	});
+
+	it.each(["before", "while"])(
+		"does not take its references for established if another server gives up the uid %s they are",
+		async (when) => {
+			const { lab, beta, user } = await referenced();
+			const after = await lab.succeed(beta, [user]);
+			const { backend, info } = after;
+			const giveUp = () => giveUpUid({ backend, runtime: lab.runtime }, info.uid);
+			const work =
+				when === "before" ? giveUp().then(() => establishOwn(after)) : establishOwn(after);
+			const [isOwn] = await lab.run(Promise.all([work, when === "while" && giveUp()]));
+			expect(isOwn).toBe(false);
+			expect(await readDeploymentRecord(backend)).toMatchObject({ uid: "", established: false });
+		},
+	);
+
+	it("does not count a report to a uid that another server has given up", async () => {
+		const { lab, alpha, beta, target } = await referenced();
+		const after = await lab.succeed(alpha, [target]);
+		await lab.run(establishOwn(after));
+		const { backend, info } = after;
+		await lab.run(giveUpUid({ backend, runtime: lab.runtime }, info.uid));
+		const { context } = beta.current.constraints;
+		await expect(lab.run(establishWithSuccessor(context, info, never))).rejects.toThrow(
+			`deployment ${info.uid} was deleted`,
+		);
+		expect((await readDeploymentRecord(backend))?.establishedBy).toEqual([]);
 	});
 
 	it("waits for disabled deployments too, which may have references", async () => {

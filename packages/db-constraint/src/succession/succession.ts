@@ -11,9 +11,10 @@
  */
 import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
-import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type DeploymentRecord, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
 import type { Derivation } from "../commit/reference-plan.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { routeTo } from "../protocol/holder-query.ts";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
@@ -30,22 +31,38 @@ import { predecessorsOf, responsibleUid } from "./successors.ts";
  * Re-establishes all outgoing references of a successor under its new uid. Must complete before the first
  * write. Does nothing if that is done already, or without a predecessor.
  *
+ * Another server of the deployment may give up the uid meanwhile. What was established under it counts for nothing then:
+ * all of it is established again under the next one.
+ *
+ * @returns whether the storage still has the uid of this server. If not, it must stop.
  * @throws Refused Unavailable if a deployment can't be reached. Retry.
  */
 export async function reestablishOwnReferences(
 	context: ConstraintContext,
 	signal: AbortSignal,
-): Promise<void> {
-	const record = await readDeploymentRecord(context.backend);
+): Promise<boolean> {
+	const { backend, environment, runtime } = context;
+	const { uid } = environment.self;
+	const record = await readDeploymentRecord(backend);
 	if (record === undefined || record.predecessorUid === "" || record.established) {
-		return;
+		return true;
+	}
+	let isOwn = !hasGivenUp(record, uid);
+	if (!isOwn && !isPlanted("take references for established under another uid")) {
+		return false;
 	}
 	await revertStates(context);
 	await reestablish(context, { reestablish: () => true }, signal);
-	await updateDeploymentRecord(context.backend, context.runtime, (now) => ({
-		...now,
-		established: true,
-	}));
+	await updateDeploymentRecord(backend, runtime, (now) => {
+		isOwn = !hasGivenUp(now, uid) || isPlanted("take references for established under another uid");
+		return isOwn ? { ...now, established: true } : undefined;
+	});
+	return isOwn;
+}
+
+/** Whether a server of the deployment has given up a uid. */
+function hasGivenUp({ predecessorUid, formerUids }: DeploymentRecord, uid: string): boolean {
+	return predecessorUid === uid || formerUids.includes(uid);
 }
 
 /**
@@ -205,14 +222,26 @@ function isDeployment(id: Pick<ID, "type"> | undefined): boolean {
 	return id?.type?.group === group && id.type.kind === kind;
 }
 
-/** Records that a deployment has re-established its references to this successor. */
+/**
+ * Records that a deployment has re-established its references to this successor.
+ *
+ * @throws Refused Unavailable if another server has given up the uid to which they were established.
+ */
 export function recordEstablished(
-	{ backend, runtime }: Pick<ConstraintContext, "backend" | "runtime">,
+	{ backend, environment, runtime }: Pick<ConstraintContext, "backend" | "environment" | "runtime">,
 	uid: string,
 ): Promise<void> {
-	return updateDeploymentRecord(backend, runtime, (record) =>
-		record.establishedBy.includes(uid)
+	const { self } = environment;
+	return updateDeploymentRecord(backend, runtime, (record) => {
+		const isLate = hasGivenUp(record, self.uid);
+		if (isLate && !isPlanted("take a report to a former uid for one to the next")) {
+			throw new Refused(
+				Code.Unavailable,
+				`deployment ${self.uid} was deleted: references must be established with its successor`,
+			);
+		}
+		return record.establishedBy.includes(uid)
 			? undefined
-			: { ...record, establishedBy: [...record.establishedBy, uid] },
-	);
+			: { ...record, establishedBy: [...record.establishedBy, uid] };
+	});
 }
