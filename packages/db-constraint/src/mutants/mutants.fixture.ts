@@ -163,7 +163,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
-		seed: 2,
+		seed: 195,
 		options: ["--losses", "1"],
 	},
 	"leave the record of a server that has died": {
