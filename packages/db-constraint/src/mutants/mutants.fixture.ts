@@ -222,7 +222,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "What was established under a uid that was given up is established again.",
 		seed: 144,
 		options: ["--losses", "1"],
-		places: 2,
 	},
 	"take a report to a former uid for one to the next": {
 		rule: "A report counts for the uid to which the references were established.",

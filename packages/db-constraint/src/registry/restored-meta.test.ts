@@ -48,6 +48,18 @@ async function backUp(backend: StorageBackend): Promise<StorageBackend> {
 	});
 }
 
+/** A stopped deployment, beta, that was deleted after the backup, which alpha knows. */
+async function deletedSinceBackup() {
+	const { lab, meta, alpha } = await begun();
+	const beta = await lab.start("beta", "r1");
+	const { uid } = beta.registry.self;
+	await beta.stop();
+	const backup = await backUp(meta.backend);
+	await lab.delete(meta, "beta-r1");
+	await whenDeleted(alpha, uid);
+	return { lab, meta, alpha, beta, uid, backup };
+}
+
 /** A meta deployment, and `alpha`. */
 async function begun(options: StartOptions = {}) {
 	const lab = new RegistryLab();
@@ -251,13 +263,7 @@ describe("a meta deployment that was restored", () => {
 	});
 
 	it("knows again what was deleted since the backup, and removes it", async () => {
-		const { lab, meta, alpha } = await begun();
-		const beta = await lab.start("beta", "r1");
-		const { uid } = beta.registry.self;
-		await beta.stop();
-		const backup = await backUp(meta.backend);
-		await lab.delete(meta, "beta-r1");
-		await whenDeleted(alpha, uid);
+		const { lab, meta, alpha, beta, uid, backup } = await deletedSinceBackup();
 		const after = await restore(lab, meta, backup);
 		await whenComplete(after, alpha);
 		expect(await deletions(after)).toContain(uid.toLowerCase());
@@ -356,13 +362,7 @@ describe("a meta deployment that was restored", () => {
 	});
 
 	it("knows of a deletion that only another server of the one that reports has read and stored", async () => {
-		const { lab, meta, alpha } = await begun();
-		const beta = await lab.start("beta", "r1");
-		const { uid } = beta.registry.self;
-		await beta.stop();
-		const backup = await backUp(meta.backend);
-		await lab.delete(meta, "beta-r1");
-		await whenDeleted(alpha, uid);
+		const { lab, meta, alpha, uid, backup } = await deletedSinceBackup();
 		await alpha.stop();
 		const after = await restore(lab, meta, backup);
 		const { backend } = lagging(alpha.backend);

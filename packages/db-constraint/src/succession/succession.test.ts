@@ -8,7 +8,7 @@ import { Lab, type LabDeployment, make } from "../lab/lab.fixture.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
-import { readDeploymentRecord } from "./deployment-record.ts";
+import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
 
 const never = new AbortController().signal;
@@ -69,6 +69,22 @@ describe("a deployment whose storage was restored", () => {
 			expect(await readDeploymentRecord(backend)).toMatchObject({ uid: "", established: false });
 		},
 	);
+
+	it("does not take what the next uid has established for its own", async () => {
+		const { lab, beta, user } = await referenced();
+		const after = await lab.succeed(beta, [user]);
+		const { backend, info } = after;
+		const { runtime } = lab;
+		await lab.run(giveUpUid({ backend, runtime }, info.uid));
+		await lab.run(
+			updateDeploymentRecord(backend, runtime, (now) => ({
+				...now,
+				uid: "next",
+				established: true,
+			})),
+		);
+		expect(await lab.run(establishOwn(after))).toBe(false);
+	});
 
 	it("does not count a report to a uid that another server has given up", async () => {
 		const { lab, alpha, beta, target } = await referenced();

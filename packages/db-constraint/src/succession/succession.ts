@@ -43,18 +43,20 @@ export async function reestablishOwnReferences(
 ): Promise<boolean> {
 	const { backend, environment, runtime } = context;
 	const { uid } = environment.self;
+	const hasUid = (record: DeploymentRecord) =>
+		!hasGivenUp(record, uid) || isPlanted("take references for established under another uid");
 	const record = await readDeploymentRecord(backend);
+	if (record !== undefined && !hasUid(record)) {
+		return false;
+	}
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return true;
 	}
-	let isOwn = !hasGivenUp(record, uid);
-	if (!isOwn && !isPlanted("take references for established under another uid")) {
-		return false;
-	}
 	await revertStates(context);
 	await reestablish(context, { reestablish: () => true }, signal);
+	let isOwn = true;
 	await updateDeploymentRecord(backend, runtime, (now) => {
-		isOwn = !hasGivenUp(now, uid) || isPlanted("take references for established under another uid");
+		isOwn = hasUid(now);
 		return isOwn ? { ...now, established: true } : undefined;
 	});
 	return isOwn;
