@@ -242,7 +242,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A meta deployment that was restored is complete once every known deployment has reported.",
 		test: {
 			file: "registry/restored-meta.test.ts",
-			name: "keeps both when the name of a deleted deployment was used again",
+			name: "waits for a deployment that others know, and is not complete until it has reported",
 		},
 	},
 	"complete a restored registry without any report": {
