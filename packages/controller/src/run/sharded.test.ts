@@ -168,7 +168,8 @@ describe("a sharded controller", () => {
 		gate.resolve();
 		await cluster.settle();
 		expect(others.flatMap(openShards)).toContain(shardOfArtist("miles"));
-		expect(seen.slice(1)).toEqual([expect.stringMatching(/^[^1] sees by 1$/)]);
+		// The watch of labels may request it again, if the request of that write comes once the shard is open.
+		expect([...new Set(seen.slice(1))]).toEqual([expect.stringMatching(/^[^1] sees by 1$/)]);
 	});
 
 	it("waits until its cache has what the former holder wrote", async () => {
