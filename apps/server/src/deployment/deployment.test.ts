@@ -138,17 +138,20 @@ describe("a server that waits for the meta service", () => {
 		await vi.waitFor(async () => expect((await fetch(`${address}/healthz`)).status).toBe(200), {
 			timeout: 60_000,
 		});
-		await vi.waitFor(async () => {
-			const ready = await fetch(`${address}/readyz`);
-			expect(ready.status).toBe(503);
-			expect((await ready.text()).trimEnd()).toBe(
-				[
-					"not ready",
-					"the server is starting or stopping",
-					"references: not discovered yet; the log says why it can't register the deployment",
-				].join("\n"),
-			);
-		});
+		await vi.waitFor(
+			async () => {
+				const ready = await fetch(`${address}/readyz`);
+				expect(ready.status).toBe(503);
+				expect((await ready.text()).trimEnd()).toBe(
+					[
+						"not ready",
+						"the server is starting or stopping",
+						"references: not discovered yet; the log says why it can't register the deployment",
+					].join("\n"),
+				);
+			},
+			{ timeout: 60_000 },
+		);
 		const transport = createConnectTransport({ baseUrl: address, httpVersion: "2" });
 		const request = { type: typeOf(Namespace.type), tenancy: tenancyOf() };
 		await expect(createClient(ResourceService, transport).list(request)).rejects.toMatchObject({

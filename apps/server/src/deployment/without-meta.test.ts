@@ -34,15 +34,20 @@ it("serves and takes references to another one when it is restarted without the 
 	const options = { metaAddresses, modules: [toursModule()], storage };
 	const before = await startDeployment("tours", file, options);
 	await before.server.client.write({ resource: tour("first") });
-	expect(await outdatedSeconds(before.server)).toBe(0);
-	await vi.waitFor(async () => {
-		const { resources } = await before.server.client.list({
-			type: typeOf(ResourceShadow.type),
-			tenancy: tenancyOf(),
-			namePrefix: "registry",
-		});
-		expect(resources.length).toBeGreaterThan(3);
+	await vi.waitFor(async () => expect(await outdatedSeconds(before.server)).toBe(0), {
+		timeout: 60_000,
 	});
+	await vi.waitFor(
+		async () => {
+			const { resources } = await before.server.client.list({
+				type: typeOf(ResourceShadow.type),
+				tenancy: tenancyOf(),
+				namePrefix: "registry",
+			});
+			expect(resources.length).toBeGreaterThan(3);
+		},
+		{ timeout: 60_000 },
+	);
 	await before.server.stop();
 	await meta.server.stop();
 	const after = await startDeployment("tours", file, options);

@@ -66,11 +66,13 @@ describe("a server whose backup was restored elsewhere", () => {
 		const { backend } = beta;
 		expect((await readDeploymentRecord(backend))?.uid).toBe(uid);
 		const again = await lab.begin("beta", "r1", { backend, storageIncarnation: "one" });
-		await vi.waitFor(() =>
-			expect(again.registry.state).toMatchObject({
-				kind: "registering",
-				lastProblem: expect.stringContaining(`${uid} was taken over by`),
-			}),
+		await vi.waitFor(
+			() =>
+				expect(again.registry.state).toMatchObject({
+					kind: "registering",
+					lastProblem: expect.stringContaining(`${uid} was taken over by`),
+				}),
+			{ timeout: 60_000 },
 		);
 		expect(after.registry.state.kind).toBe("registered");
 	});
@@ -105,8 +107,12 @@ describe("a server whose backup was restored elsewhere", () => {
 		await lab.delete(meta, "beta-r1");
 		const again = { backend: beta.backend, storageIncarnation: "one" };
 		const { registry } = await lab.begin("beta", "r1", again);
-		await vi.waitFor(() =>
-			expect(registry.state).toMatchObject({ lastProblem: expect.stringContaining("taken over") }),
+		await vi.waitFor(
+			() =>
+				expect(registry.state).toMatchObject({
+					lastProblem: expect.stringContaining("taken over"),
+				}),
+			{ timeout: 60_000 },
 		);
 		expect((await readDeploymentRecord(beta.backend))?.uid).toBe(uid);
 		await lab.change(meta, "beta-r1-2", { disabled: true });
@@ -132,7 +138,9 @@ describe("a server whose backup was restored elsewhere", () => {
 		await expect(alone.client.write({ resource: widget() })).rejects.toThrow(
 			`${uid} was taken over by ${after.registry.self.uid}`,
 		);
-		await vi.waitFor(() => expect(alone.registry.state.kind).toBe("succeeded"));
+		await vi.waitFor(() => expect(alone.registry.state.kind).toBe("succeeded"), {
+			timeout: 60_000,
+		});
 		await alone.stop();
 		expect((await readDeploymentRecord(backend))?.uid).toBe(uid);
 	});
