@@ -2,9 +2,11 @@
  * The participants of a simulation, as they know each other. Types only, so that the files which implement
  * them do not import each other.
  */
-import type { Transport } from "@connectrpc/connect";
+import type { ServiceImpl, Transport } from "@connectrpc/connect";
+import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import type { ReferenceServiceOptions } from "../plan/reference-service.ts";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import type { SimulatedSchema, VersionedSchemas } from "./schemas.fixture.ts";
 import type { Lifetime } from "./server-lifetime.fixture.ts";
@@ -41,6 +43,8 @@ export interface SimulatedServer extends SimulatedProcess {
 	readonly store: StorageBackend;
 	/** Whether it serves its users. */
 	readonly isOpen: boolean;
+	/** What it tells users about references. */
+	referenceService(options: ReferenceServiceOptions): ServiceImpl<typeof ReferenceService>;
 	/** Does nothing for a while. */
 	stall(ms: number): void;
 	/** Stops in order, as long as the storage responds. */

@@ -26,12 +26,11 @@ const longPausesMs = 115_000;
  */
 export async function checkPromptness(sim: SimulationContext, user: User): Promise<void> {
 	const [alpha] = sim.deployments;
-	const holders = sim.deployments.filter(({ isGone }) => !isGone);
-	const holder = holders[sim.below(holders.length)];
-	const targets = holders.filter(
-		(each) => each !== holder && each.service.name === alpha?.service.name,
-	);
-	const target = targets[sim.below(targets.length)];
+	const all = sim.deployments.filter(({ isGone }) => !isGone);
+	const targetsOf = (holder: SimulatedDeployment | undefined) =>
+		all.filter((each) => each !== holder && each.service.name === alpha?.service.name);
+	const holder = sim.pickOf(all.filter((each) => targetsOf(each).length > 0));
+	const target = sim.pickOf(targetsOf(holder));
 	// Versions that differ refuse some references.
 	if (holder === undefined || target === undefined || sim.versionsDiffer) {
 		return;

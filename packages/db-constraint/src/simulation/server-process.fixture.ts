@@ -1,6 +1,7 @@
-import type { Client, Transport } from "@connectrpc/connect";
+import type { Client, ServiceImpl, Transport } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
+import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type ResourceType, TypeRegistry } from "@plinth/resource";
 import {
@@ -13,6 +14,7 @@ import { SkewedClock } from "@plinth/runtime/testing";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import { controllerClients } from "../lab/own-client.fixture.ts";
 import { openReferences, type References } from "../node/open-references.ts";
+import type { ReferenceServiceOptions } from "../plan/reference-service.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { type AuthoritativeStorage, backendOf } from "./authoritative-storage.fixture.ts";
 import { faultyStorage } from "./faulty-storage.fixture.ts";
@@ -84,10 +86,18 @@ export class ServerProcess implements SimulatedProcess {
 	}
 
 	get store(): StorageBackend {
+		return this.#opened.store;
+	}
+
+	referenceService(options: ReferenceServiceOptions): ServiceImpl<typeof ReferenceService> {
+		return this.#opened.referenceService(options);
+	}
+
+	get #opened(): References {
 		if (this.#references === undefined) {
 			throw new Error(`a server of ${this.name} is not open yet`);
 		}
-		return this.#references.store;
+		return this.#references;
 	}
 
 	/** The resource service of this server; `undefined` before its references are open. */

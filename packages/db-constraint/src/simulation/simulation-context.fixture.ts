@@ -53,6 +53,13 @@ export class SimulationContext {
 	readonly hasLoss: boolean;
 	/** Whether the meta deployment is restored from a backup. */
 	readonly restoresMeta: boolean;
+	/**
+	 * Whether there are only two deployments, and users take fewer steps. Most races need no more, and such a run finds as
+	 * many faults per second as a large one; some need three deployments.
+	 */
+	readonly isSmall: boolean;
+	/** Whether a deletion is planned in the end, and must do what its plan foretells. */
+	readonly foretells: boolean;
 	/** What deployments have lost, for reports. */
 	readonly losses: string[] = [];
 	/** How many steps all users take, and have taken. */
@@ -67,6 +74,8 @@ export class SimulationContext {
 		// Each deployment changes all of its guards for each successor, also that of the meta deployment.
 		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 1_000_000 });
 		this.passesPerDeployment = seed % 4 === 1 ? 1 : 100;
+		this.isSmall = seed % 3 !== 0;
+		this.foretells = seed % 4 === 2;
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.workload = workloads[this.pick(workloadNames)];
 		this.switches = this.happens(0.25);
@@ -140,6 +149,11 @@ export class SimulationContext {
 	/** Draws one of several. */
 	pick<const Items extends readonly [unknown, ...unknown[]]>(items: Items): Items[number] {
 		return items[this.below(items.length)] ?? items[0];
+	}
+
+	/** Draws one of any number; `undefined` if there is none. */
+	pickOf<Item>(items: readonly Item[]): Item | undefined {
+		return items[this.below(items.length)];
 	}
 
 	/** Delays a storage step or a message: by some turns of the scheduler, rarely by seconds or minutes. */

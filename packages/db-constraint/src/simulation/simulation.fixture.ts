@@ -1,10 +1,15 @@
 import { alpha, Deployment, namespaces, regions, services } from "./deployment.fixture.ts";
 import { crash, disable, registeredName, split } from "./disruptions.fixture.ts";
+import { checkForetold } from "./foretold.fixture.ts";
 import { cleanUp } from "./janitor.fixture.ts";
 import { lose, restoreMeta } from "./losses.fixture.ts";
 import { MetaDeployment } from "./meta.fixture.ts";
 import type { Violation } from "./observer.fixture.ts";
-import type { SimulatedDeployment, SimulatedServer } from "./participants.fixture.ts";
+import type {
+	SimulatedDeployment,
+	SimulatedServer,
+	SimulatedService,
+} from "./participants.fixture.ts";
 import { checkPromptness } from "./promptness.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
@@ -24,6 +29,9 @@ export interface Outcome {
 
 /** After this time a server that stops is killed. */
 const stopLimitMs = 10_000;
+
+/** The share of its steps that a user takes in a small simulation. */
+const smallShare = 0.6;
 
 /** How long everything may take to settle after the last fault. */
 const settlingMs = 20 * 60_000;
@@ -55,13 +63,18 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
 	return { seed, trace: [...trace.lines], losses: sim.losses, ...(violation && { violation }) };
 }
 
+/** The services and regions of the deployments: one of things first. */
+function placesOf(sim: SimulationContext): readonly (readonly [SimulatedService, string])[] {
+	const all = services.flatMap((service) => regions.map((region) => [service, region] as const));
+	const second = sim.isSmall ? 1 + sim.below(all.length - 1) : undefined;
+	return second === undefined ? all : all.filter((_, at) => at === 0 || at === second);
+}
+
 async function run(sim: SimulationContext): Promise<void> {
 	const { scheduler } = sim.runtime;
 	const isBroken = () => sim.observer.violations.length > 0;
-	for (const service of services) {
-		for (const region of regions) {
-			sim.deployments.push(new Deployment(sim, service, region));
-		}
+	for (const [service, region] of placesOf(sim)) {
+		sim.deployments.push(new Deployment(sim, service, region));
 	}
 	let working = true;
 	const restored = sim.restoresMeta ? restoreMeta(sim) : Promise.resolve();
@@ -89,15 +102,14 @@ async function run(sim: SimulationContext): Promise<void> {
 			void switchSchema(sim, deployment);
 		}
 	}
-	sim.steps.all = users.length * sim.workload.steps;
+	const steps = Math.ceil(sim.workload.steps * (sim.isSmall ? smallShare : 1));
+	sim.steps.all = users.length * steps;
 	const loss = sim.hasLoss ? [lose(sim)] : [];
-	const work = Promise.all([
-		...users.map((user) => user.work(sim.workload.steps)),
-		...loss,
-		restored,
-	]).then(() => {
-		working = false;
-	});
+	const work = Promise.all([...users.map((user) => user.work(steps)), ...loss, restored]).then(
+		() => {
+			working = false;
+		},
+	);
 	await scheduler.until(() => !working || isBroken(), { limitMs: 24 * 3_600_000 });
 	if (isBroken()) {
 		return;
@@ -124,7 +136,7 @@ async function run(sim: SimulationContext): Promise<void> {
 			isSettling = false;
 			await probe(sim, janitor);
 			let isChecked = false;
-			void checkPromptness(sim, janitor).then(
+			void checkAtRest(sim, janitor).then(
 				() => {
 					isChecked = true;
 				},
@@ -137,6 +149,14 @@ async function run(sim: SimulationContext): Promise<void> {
 	const problem = problemOf(sim);
 	if (problem !== undefined && !isBroken()) {
 		sim.observer.violation(3, problem);
+	}
+}
+
+/** What can be checked only once everything has settled. */
+async function checkAtRest(sim: SimulationContext, janitor: User): Promise<void> {
+	await checkPromptness(sim, janitor);
+	if (sim.foretells) {
+		await checkForetold(sim, janitor);
 	}
 }
 

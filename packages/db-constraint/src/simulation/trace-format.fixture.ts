@@ -42,7 +42,11 @@ export function describeResource(resource: Resource | undefined): string {
 	return `stored ${short(resource.id?.uid ?? "")}${marked} [${finalizers}]${owners}`;
 }
 
-function nameOf(values: Readonly<Record<string, number>>, value: number): string {
+/** The name of a value of an enum. */
+export function nameOf(
+	values: Readonly<Record<string, number>>,
+	value: number | undefined,
+): string {
 	return Object.keys(values).find((name) => values[name] === value) ?? `${value}`;
 }
 

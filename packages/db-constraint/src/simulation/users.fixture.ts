@@ -50,12 +50,22 @@ export class User {
 		const sim = this.#sim;
 		for (let done = 0; done < times; done++, sim.steps.taken++) {
 			await sim.wait(sim.random.next() * sim.pick(sim.workload.pausesMs));
-			const deployment = this.#drawDeployment();
-			const server = deployment && (await this.#await(deployment));
-			if (deployment === undefined || server === undefined) {
-				continue;
-			}
-			await this.attempt(server, this.#drawStep(deployment, done < times / 4));
+			await this.#step(done < times / 4);
+		}
+	}
+
+	/** Writes this many resources. */
+	async write(times: number): Promise<void> {
+		for (let done = 0; done < times; done++) {
+			await this.#step(true);
+		}
+	}
+
+	async #step(isWrite: boolean): Promise<void> {
+		const deployment = this.#drawDeployment();
+		const server = deployment && (await this.#await(deployment));
+		if (deployment !== undefined && server !== undefined) {
+			await this.attempt(server, this.#drawStep(deployment, isWrite));
 		}
 	}
 
@@ -172,11 +182,11 @@ export class User {
 
 	#drawStep(
 		deployment: SimulatedDeployment,
-		isEarly: boolean,
+		isWrite: boolean,
 	): readonly [string, (server: SimulatedServer) => Promise<unknown>] {
 		const sim = this.#sim;
 		const isHome = sim.workload.isCrowded && deployment === sim.deployments[0];
-		const draw = isEarly ? 0 : isHome ? this.#drawAtHome() : sim.random.next();
+		const draw = isWrite ? 0 : isHome ? this.#drawAtHome() : sim.random.next();
 		const { name, namespace } = isHome
 			? crowded
 			: this.#drawName(({ deployment: keeper }) => keeper === deployment, draw < 0.5 ? 0.4 : 0.9);
