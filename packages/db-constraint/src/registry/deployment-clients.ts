@@ -1,0 +1,129 @@
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { Runtime } from "@plinth/runtime";
+import {
+	decodeEndpoints,
+	encodeEndpoints,
+	versionOfEndpoints,
+} from "../protocol/endpoints-header.ts";
+import { createBalancedTransport } from "./balanced-transport.ts";
+import type { DeploymentInfo } from "./environment.ts";
+import type { RegisteredDeployment, RegistryView } from "./registry-view.ts";
+import type { NamedServers, RunningServers } from "./running-servers.ts";
+import { storedServers } from "./stored-view.ts";
+
+/** Options of `DeploymentClients`. */
+export interface DeploymentClientsOptions {
+	/** The address with which this server is configured. */
+	readonly address: string;
+	readonly view: RegistryView;
+	/** The running servers of the other deployments. */
+	readonly running: RunningServers;
+	/** The running servers of this deployment; `undefined` if they are not known. */
+	readonly ownServers: (() => NamedServers) | undefined;
+	/** Creates a transport to the internal listener of a deployment. */
+	readonly connect: (address: string) => Transport;
+	/** Called when other servers are known than are stored. */
+	readonly onServers: () => void;
+	/** Called when another deployment says that it has dropped the sources of a deleted deployment. */
+	readonly onDeleted: (uid: string, by: DeploymentInfo) => void;
+	/** Called when another deployment says that a deployment has a successor. */
+	readonly onSucceeded: (uid: string, successorUid: string) => void;
+	readonly runtime: Runtime;
+}
+
+/** The clients of the other deployments, each of which calls the running servers of one, and of the servers of this one. */
+export class DeploymentClients {
+	readonly #options: DeploymentClientsOptions;
+	/** By uid. */
+	readonly #clients = new Map<string, Client<typeof SchemaMixinService>>();
+
+	constructor(options: DeploymentClientsOptions) {
+		this.#options = options;
+	}
+
+	/** The client of a deployment. @throws ConnectError Unavailable if it is not known, or is disabled. */
+	of(uid: string): Client<typeof SchemaMixinService> {
+		const known = this.#options.view.deployments().get(uid);
+		if (known === undefined || known.disabled) {
+			const what = known === undefined ? "is not known" : `(${known.name}) is disabled`;
+			throw new ConnectError(`deployment ${uid} ${what}`, Code.Unavailable);
+		}
+		const before = this.#clients.get(uid);
+		if (before !== undefined) {
+			return before;
+		}
+		const client = createClient(SchemaMixinService, this.#transportTo(known));
+		this.#clients.set(uid, client);
+		return client;
+	}
+
+	#transportTo(deployment: RegisteredDeployment): Transport {
+		const { uid } = deployment;
+		const { view, running, connect, onDeleted, onSucceeded, runtime } = this.#options;
+		const registered = () => view.deployments().get(uid)?.address ?? deployment.address;
+		return createBalancedTransport({
+			addresses: () => ({ running: running.of(uid).addresses, registered: registered() }),
+			connect,
+			onEndpoints: (value) => this.learnServers(uid, value),
+			ownEndpoints: () => {
+				const { addresses, version } = this.#ownServers();
+				return encodeEndpoints(new Set([...addresses, this.#options.address]), version);
+			},
+			onDeleted: (deleted) => onDeleted(deleted, deployment),
+			onSucceeded,
+			clock: runtime.clock,
+		});
+	}
+
+	/** A deployment names its running servers, by the value of `x-plinth-endpoints`. */
+	learnServers(uid: string, endpoints: string): void {
+		const { view, running, onServers } = this.#options;
+		const registered = view.deployments().get(uid)?.address;
+		if (registered === undefined) {
+			return;
+		}
+		const addresses = decodeEndpoints(endpoints, registered);
+		if (running.learn(uid, { addresses, version: versionOfEndpoints(endpoints) })) {
+			onServers();
+		}
+	}
+
+	/** Some server of this deployment has stored what it knows of another deployment: it may be the only one that was told. */
+	followStored(entry: RegistryEntry): void {
+		const { running, onServers } = this.#options;
+		const uid = entry.resource?.id?.uid ?? "";
+		if (running.takeStored(uid, storedServers(entry))) {
+			onServers();
+		}
+	}
+
+	/** The clients of the other servers of this deployment. */
+	siblings(): readonly Client<typeof SchemaMixinService>[] {
+		const { connect, address: own } = this.#options;
+		return this.#ownServers()
+			.addresses.filter((address) => address !== own)
+			.map((address) => createClient(SchemaMixinService, connect(address)));
+	}
+
+	/** Whether a server of this deployment runs at an address. */
+	isRunningAt(address: string): boolean {
+		return this.#ownServers().addresses.includes(address);
+	}
+
+	#ownServers(): NamedServers {
+		return this.#options.ownServers?.() ?? { addresses: [], version: "" };
+	}
+
+	/** Removes the clients of deployments that are no longer known. */
+	removeUnknown(): void {
+		const { view, running } = this.#options;
+		for (const uid of this.#clients.keys()) {
+			if (!view.deployments().has(uid)) {
+				this.#clients.delete(uid);
+				running.forget(uid);
+			}
+		}
+	}
+}
