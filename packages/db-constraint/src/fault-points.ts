@@ -27,6 +27,8 @@ export type FaultName =
 	| "establish by versions that are not served"
 	| "establish without recording the types"
 	| "follow no deployment whose shard was gained"
+	| "foretell that what has lost its owners stays"
+	| "foretell the deletion of what is blocked"
 	| "forget deletions that wait"
 	| "forget the deletions that are reported"
 	| "forget what a restored registry lacks"

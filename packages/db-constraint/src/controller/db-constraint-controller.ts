@@ -239,13 +239,16 @@ class ShadowReconciler {
 
 	/**
 	 * Something no longer references the resource with this shadow. Continues deletions that may have waited for that: of
-	 * the resource itself, and of what it references, if they are to delete the resource, and it could not be.
+	 * the resource itself, also for lack of owners, and of what it references, if they are to delete the resource, and it could
+	 * not be.
 	 */
 	#released(name: string): void {
 		const { index } = this.#constraints.context;
 		const shadow = index.get(name)?.shadow;
 		if (shadow?.lifecycle === Lifecycle.DELETING) {
 			this.#handlersOf(name)?.hastenShadow(name);
+			this.#names.put(name);
+		} else if (this.#handlersOf(name)?.released(name)) {
 			this.#names.put(name);
 		}
 		this.#hastenDeletions(name);

@@ -24,6 +24,7 @@ import {
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation, Refused, type StorageBackend } from "@plinth/storage";
 import { keyOfShadow } from "../commit/commit-plan.ts";
 import { isConflict } from "../commit/conflict.ts";
@@ -77,6 +78,9 @@ export class MetaOwners {
 	 */
 	readonly #pausedUntilMs = new Map<string, number>();
 
+	/** The growing pauses of deletions of ownees that are blocked, by shadow. */
+	readonly #blocked = new Map<string, Backoff>();
+
 	/** When the owners that must reference their ownee were last queried, by shadow, on the monotonic clock. */
 	readonly #required = new Map<string, number>();
 
@@ -106,8 +110,25 @@ export class MetaOwners {
 		this.#unknown.hasten(shadowName);
 	}
 
+	/**
+	 * Something no longer references the ownee: if its deletion was blocked, it is tried again soon. Returns whether it was.
+	 */
+	released(shadowName: string): boolean {
+		const blocked = this.#blocked.get(shadowName);
+		if (blocked === undefined) {
+			return false;
+		}
+		const { runtime, limits } = this.#context;
+		const soonMs = runtime.clock.monotonic() + limits.maxRetryDelayMs;
+		const untilMs = this.#pausedUntilMs.get(shadowName) ?? soonMs;
+		this.#pausedUntilMs.set(shadowName, Math.min(untilMs, soonMs));
+		blocked.reset();
+		return true;
+	}
+
 	/** Drops the state of a deleted shadow. */
 	forget(shadowName: string): void {
+		this.#blocked.delete(shadowName);
 		this.#checkNext.delete(shadowName);
 		this.#announced.delete(shadowName);
 		this.#pausedUntilMs.delete(shadowName);
@@ -400,15 +421,28 @@ export class MetaOwners {
 			} else {
 				await this.#store.commit([...deletion(runtime, resource), ...asBefore]);
 			}
+			this.#blocked.delete(stored.name);
 			return done;
 		} catch (failure) {
 			if (isConflict(failure) || failure instanceof Refused) {
-				const pauseMs = isConflict(failure) ? limits.maxRetryDelayMs : limits.requeryMs;
+				const pauseMs = isConflict(failure)
+					? limits.maxRetryDelayMs
+					: this.#blockedPauseMs(stored.name);
 				this.#pausedUntilMs.set(stored.name, runtime.clock.monotonic() + pauseMs);
 				return { requeueAfterMs: pauseMs };
 			}
 			throw failure;
 		}
+	}
+
+	/** The pause before a deletion that is blocked is tried again. */
+	#blockedPauseMs(shadowName: string): number {
+		const { limits, runtime } = this.#context;
+		const { requeryMs: baseMs, maxRequeryMs: maxMs } = limits;
+		const backoff =
+			this.#blocked.get(shadowName) ?? new Backoff({ clock: runtime.clock, baseMs, maxMs });
+		this.#blocked.set(shadowName, backoff);
+		return backoff.nextDelayMs();
 	}
 
 	/**

@@ -116,6 +116,11 @@ export class ShadowHandlers {
 		this.#pending.hasten(shadowName);
 	}
 
+	/** Something no longer references the resource. Returns whether its deletion, for lack of owners, was blocked. */
+	released(shadowName: string): boolean {
+		return this.#owners.released(shadowName);
+	}
+
 	/** The deletion of an owner was announced. */
 	checkOwnersSoon(...announced: Parameters<MetaOwners["checkSoon"]>): void {
 		this.#owners.checkSoon(...announced);

@@ -1,5 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { referenceTo } from "@plinth/resource";
+import { OwnerReferenceSchema } from "@plinth/proto";
+import { referenceTo, tenancyOf } from "@plinth/resource";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
@@ -141,5 +143,33 @@ describe("deletions that wait", () => {
 		await lab.run(beta.start());
 		await lab.pass(1_000);
 		expect(await alpha.read(a)).toBeUndefined();
+	});
+
+	it("for lack of owners, that are blocked, are tried with growing pauses, and soon after the block has ended", async () => {
+		let checks = 0;
+		const { lab, alpha, beta } = await twoDeployments(
+			hooked(async (method) => {
+				checks += method === "CheckReferences" ? 1 : 0;
+			}),
+		);
+		const lost = create(OwnerReferenceSchema, {
+			...{ type: { ...Thing.type }, name: "gone", uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" },
+			...{ tenancy: tenancyOf({ partition: "default", namespace: "default" }), region: "r1" },
+		});
+		const orphan = (name: string) => ({ ...thing(name), ownerReferences: [lost] });
+		await lab.run(alpha.write(orphan("far")));
+		await lab.run(alpha.write(orphan("near")));
+		await lab.run(beta.write(widget("w", { needs: to("far") })));
+		await lab.run(alpha.write(thing("t", { needs: to("near") })));
+		await lab.pass(300_000);
+		checks = 0;
+		await lab.pass(600_000);
+		expect(checks).toBeGreaterThan(0);
+		expect(checks).toBeLessThan(25);
+		await lab.run(beta.delete(beta.id(Widget, "w")));
+		await lab.run(alpha.delete(alpha.id(Thing, "t")));
+		await lab.pass(5_000);
+		expect(await alpha.read(alpha.id(Thing, "far"))).toBeUndefined();
+		expect(await alpha.read(alpha.id(Thing, "near"))).toBeUndefined();
 	});
 });

@@ -44,11 +44,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"decide yes, CASCADE without changing the guard": {
 		rule: "A writer that adds a BLOCK reference before a query was decided fails its commit.",
-		seed: 388,
+		seed: 487,
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
-		seed: 158,
+		seed: 178,
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
@@ -60,15 +60,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 2,
+		seed: 240,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
-		seed: 134,
+		seed: 240,
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 364,
+		seed: 66,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -76,15 +76,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source that is absent from the registry view": {
 		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
-		seed: 1,
+		seed: 19,
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
-		seed: 23,
+		seed: 38,
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
-		seed: 1,
+		seed: 4,
 	},
 	"revert DELETING": {
 		rule: "DELETING is irrevocable.",
@@ -93,11 +93,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a check of a crashed server CHECKING": {
 		rule: "A check that has taken too long ends.",
-		seed: 2,
+		seed: 0,
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
-		seed: 14,
+		seed: 2,
 	},
 	"act on a deletion by name instead of uid": {
 		rule: "What acts on a deletion names the incarnation.",
@@ -106,15 +106,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
-		seed: 95,
+		seed: 55,
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
-		seed: 200,
+		seed: 82,
 	},
 	"remove the last owner reference before deleting": {
 		rule: "A resource is deleted with its last owner reference, in one commit.",
-		seed: 1,
+		seed: 2,
 	},
 	"treat not known as not valid": {
 		rule: "An owner that is not known to be deleted is kept.",
@@ -122,7 +122,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
-		seed: 0,
+		seed: 1,
 	},
 	"retry a waiting deletion with each change of its name": {
 		rule: "A deletion that waits is not tried before it is due.",
@@ -135,7 +135,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"put names of shadows without waking their reader": {
 		rule: "A shadow that is queued gets a pass.",
-		seed: 0,
+		seed: 2,
 	},
 	"forget when a shadow is due again": {
 		rule: "A shadow with work left gets another pass.",
@@ -143,7 +143,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"control shadows only until the version is switched": {
 		rule: "The controllers of the next version start once those of the last one have stopped.",
-		seed: 1,
+		seed: 15,
 	},
 	"begin a schema without making it the active one": {
 		rule: "A server makes its schema the active one before its first commit.",
@@ -159,7 +159,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 109,
+		seed: 328,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -176,7 +176,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take the record of a server as it was a while ago": {
 		rule: "A server that starts reads its record with strong consistency.",
-		seed: 10,
+		seed: 99,
 	},
 	"stay registered at an address where no server runs": {
 		rule: "A server of the deployment runs at the registered address.",
@@ -188,7 +188,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
-		seed: 34,
+		seed: 1,
+	},
+	"foretell the deletion of what is blocked": {
+		rule: "The plan of a deletion says what a block keeps.",
+		seed: 30,
+	},
+	"foretell that what has lost its owners stays": {
+		rule: "The plan of a deletion says what is deleted with its owners.",
+		seed: 14,
 	},
 	"learn no servers from responses": {
 		rule: "Responses name the servers of a deployment that run.",
@@ -203,15 +211,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
-		seed: 23,
+		seed: 51,
 	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
-		seed: 0,
+		seed: 20,
 	},
 	"store no registry view": {
 		rule: "A server keeps the registry view in its storage.",
-		seed: 3,
+		seed: 5,
 	},
 	"report to a successor in one attempt": {
 		rule: "References are established with a successor until that succeeds.",
@@ -232,11 +240,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"receive no reports of releases": {
 		rule: "The controllers receive reports of releases.",
-		seed: 0,
+		seed: 1,
 	},
 	"take a restored registry for a complete one": {
 		rule: "A meta deployment that was restored is not complete.",
-		seed: 25,
+		seed: 97,
 	},
 	"complete a restored registry before all have reported": {
 		rule: "A meta deployment that was restored is complete once every known deployment has reported.",
@@ -247,7 +255,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete a restored registry without any report": {
 		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
-		seed: 58,
+		seed: 97,
 	},
 	"report only what this server has read": {
 		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
@@ -263,21 +271,21 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"forget the deletions that are reported": {
 		rule: "Deployments that were deleted stay deleted after a restore of the meta deployment.",
-		seed: 32,
+		seed: 4,
 		options: ["--losses", "1"],
 	},
 	"keep the deleted Deployments that a restore has brought back": {
 		rule: "A restored meta deployment removes the Deployments that were deleted since the backup.",
-		seed: 32,
+		seed: 43,
 		options: ["--losses", "1"],
 	},
 	"give up a uid that a restored registry lacks": {
 		rule: "A deployment that starts keeps its uid if a restored meta deployment lacks it.",
-		seed: 106,
+		seed: 25,
 	},
 	"free one slot of a pass that has taken several": {
 		rule: "A pass gives back the slots of all deployments that it waits for.",
-		seed: 1,
+		seed: 21,
 	},
 	"write without the fence of the shard": {
 		rule: "What only passes write carries the fence of the shard.",
@@ -289,7 +297,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 10,
+		seed: 7,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",

@@ -15,6 +15,7 @@
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { Deployed, ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import { strictest } from "../shadow/shadow.ts";
 import type { FoundHolder, FoundHolders, HeldResource } from "./all-holders.ts";
 
@@ -212,7 +213,7 @@ class PlanGraph {
 				return;
 			}
 			const blocker = holder.heldBy.find((each) => this.#blocks(each))?.holder;
-			if (blocker === undefined) {
+			if (blocker === undefined || isPlanted("foretell the deletion of what is blocked")) {
 				this.#mark(holder);
 			} else {
 				blocked.set(blocker, [...(blocked.get(blocker) ?? []), hold]);
@@ -249,7 +250,12 @@ class PlanGraph {
 	}
 
 	#takesAlong(hold: Hold): boolean {
-		return cascades(hold) || (hold.isOwnee && this.#losesAllOwners(hold.holder));
+		return (
+			cascades(hold) ||
+			(hold.isOwnee &&
+				this.#losesAllOwners(hold.holder) &&
+				!isPlanted("foretell that what has lost its owners stays"))
+		);
 	}
 
 	#losesAllOwners({ ownerUids, outlivesOwners }: Planned): boolean {

@@ -44,6 +44,14 @@ interface FollowedSource extends MetaSource {
 export class MetaSources {
 	readonly #options: MetaSourcesOptions;
 	readonly #sources = new Map<string, FollowedSource>();
+	/** The sources by meta deployment, as of a revision of the view and a number of sources, which only grows. */
+	#grouped:
+		| {
+				readonly revision: number;
+				readonly size: number;
+				readonly groups: readonly (readonly FollowedSource[])[];
+		  }
+		| undefined;
 	/** Starts to follow a source. Set while they are followed. */
 	#follow: ((source: FollowedSource) => void) | undefined;
 	/** Whether `readAgain` was called. */
@@ -60,7 +68,13 @@ export class MetaSources {
 
 	get #groups(): readonly (readonly FollowedSource[])[] {
 		const { view } = this.#options;
-		return [...Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address)).values()];
+		const { revision } = view;
+		const { size } = this.#sources;
+		if (this.#grouped?.revision !== revision || this.#grouped.size !== size) {
+			const groups = Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address));
+			this.#grouped = { revision, size, groups: [...groups.values()] };
+		}
+		return this.#grouped.groups;
 	}
 
 	/**

@@ -9,6 +9,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import type { SimulatedServer } from "./participants.fixture.ts";
+import type { Records } from "./records.fixture.ts";
 import { unsettled } from "./settled.fixture.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 import { nameOf } from "./trace-format.fixture.ts";
@@ -26,7 +27,8 @@ const restMs = 180_000;
 
 /**
  * Checks in the end, when everything has settled, that a deletion does what its plan foretells. Nothing is foretold about
- * what is being deleted already, and may continue with the deletion of something else: then there is nothing to check.
+ * what is being deleted already, or would be if it were not blocked, and may continue with the deletion of something else:
+ * then there is nothing to check.
  */
 export async function checkForetold(sim: SimulationContext, user: User): Promise<void> {
 	await user.write(writes);
@@ -35,7 +37,9 @@ export async function checkForetold(sim: SimulationContext, user: User): Promise
 	const before = new Map(records.resources);
 	const chosen = choose(sim, [...before.values()]);
 	const server = chosen && serverOf(sim, chosen.deployment);
-	const isAtRest = [...before.values()].every(({ resource }) => !isMarkedForDeletion(resource));
+	const isAtRest = [...before.values()].every(
+		(each) => !isMarkedForDeletion(each.resource) && !isToBeDeleted(records, each),
+	);
 	if (
 		chosen === undefined ||
 		server === undefined ||
@@ -65,6 +69,11 @@ export async function checkForetold(sim: SimulationContext, user: User): Promise
 		const what = `the deletion of ${chosen.text}, foretold ${nameOf(Outcome, outcome)}`;
 		sim.observer.violation(3, `${what}, went otherwise: ${problems.join("; ")}`);
 	}
+}
+
+/** Whether it has lost an owner, and is blocked. */
+function isToBeDeleted(records: Records, tracked: TrackedResource): boolean {
+	return tracked.resource.ownerReferences.some((owner) => records.isInvalid(tracked, owner));
 }
 
 /** A resource to delete, rather one that is referenced or owns another. */
