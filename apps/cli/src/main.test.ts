@@ -107,6 +107,14 @@ describe("plinth, with a server of the catalog", () => {
 		expect(there.out).toBe(checks.map((name) => `catalog.v1.Workload/${name}\n`).join(""));
 
 		expect((await plinth("controllers")).out).toMatch(/^catalog-prober +catalog\.v1\.HealthCheck/m);
+		const one = await plinth("controllers", "catalog-prober");
+		expect(one.out).toMatch(/^manages: +catalog\.v1\.HealthCheck$/m);
+		expect(await plinth("controllers", "prober")).toMatchObject({
+			code: 3,
+			err: 'plinth: there is no controller "prober": `plinth controllers` lists all\n',
+		});
+		const check = await plinth("describe", "HealthCheck", "web-1");
+		expect(check.out).toMatch(/^controllers:\n +CONTROLLER +STATE\n +catalog-prober +done/m);
 		expect((await plinth("delete", "-f", file)).code).toBe(0);
 		expect((await plinth("get", "Service", "web")).code).toBe(3);
 		// What the service owned goes with it.

@@ -13,6 +13,9 @@ import {
 import { systemClock } from "@plinth/runtime";
 import { MergingQueue } from "../src/queue/merging-queue.ts";
 
+/** Why work fails. */
+const down = new Error("the service is down");
+
 const count = numberOption("keys", 1_000_000, 1_000);
 const keys = Array.from({ length: count }, (_, at) => `demo.Artist/default/default/artist-${at}`);
 const timed = (run: () => void) => () => nanosecondsPer(count, run);
@@ -49,7 +52,7 @@ function queueSteps(): Steps {
 		"take and fail": async () => {
 			const figure = await nanosecondsPer(count, () => {
 				for (let entry = queue.take(); entry !== undefined; entry = queue.take()) {
-					queue.fail(entry);
+					queue.fail(entry, down);
 				}
 			});
 			queue.close();

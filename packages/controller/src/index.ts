@@ -35,8 +35,17 @@ export {
 	watchEvents,
 } from "./define/watch.ts";
 export { checkController } from "./manager/check-controller.ts";
-export { createControllerService } from "./manager/controller-service.ts";
-export type { ControllerState, ManagerState, RunError } from "./manager/controller-state.ts";
+export {
+	type ControllerReports,
+	type ControllerServiceOptions,
+	createControllerService,
+} from "./manager/controller-service.ts";
+export type {
+	ControllerState,
+	ManagerState,
+	ReconcileState,
+	RunError,
+} from "./manager/controller-state.ts";
 export {
 	type Dependency,
 	type DependencyGraph,
@@ -53,9 +62,11 @@ export { chain, merge, type Transformation, transform } from "./mappers/combinat
 export { type IdModifier, inTenancy, named, ofType } from "./mappers/id-modifier.ts";
 export { mapOwner, ownerOfType } from "./mappers/owner.ts";
 export { sameNameAs } from "./mappers/same-name.ts";
-export type { QueueState } from "./queue/merging-queue.ts";
+export type { KeyState, QueueState } from "./queue/merging-queue.ts";
+export type { EntryState, KeyFailure } from "./queue/queue-entry.ts";
+export type { PooledKey } from "./queue/worker-pool.ts";
 export { type ControllerLimits, defaultControllerLimits } from "./run/limits.ts";
 export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";
-export type { ReconcileCounts } from "./run/reconcile-tally.ts";
-export type { RunState } from "./run/run.ts";
+export type { ReconcileCounts, ReconcileFailure } from "./run/reconcile-tally.ts";
+export type { RunState, RunWork } from "./run/run.ts";

@@ -1,14 +1,18 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
 	ControllerSchema,
+	GetControllerResponseSchema,
 	Phase,
 	Placement,
+	ReconcileState,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { systemClock } from "@plinth/runtime";
 import { expect, it } from "vitest";
+import { showController } from "./controller-detail.ts";
 import { showControllers } from "./controllers.ts";
 
-const plain = { width: undefined, color: false };
+const plain = { width: undefined, color: false, clock: systemClock };
 
 async function table(...controllers: readonly MessageInitShape<typeof ControllerSchema>[]) {
 	const messages = controllers.map((each) =>
@@ -51,6 +55,59 @@ it("shows on which servers they run, and how much of a sharded one this server d
 	);
 	const shown = ["one server", "each server", "3 of 16 shards", "all shards"];
 	expect(rows.map((row, at) => row.includes(shown[at] ?? ""))).toEqual(shown.map(() => true));
+});
+
+it("shows how many reconciles fail now, and the last failure", async () => {
+	const occurredAt = timestampFromMs(Date.now() - 5_000);
+	const failure = { key: "demo.Artist/default//miles", message: "no such label", occurredAt };
+	const [heading, row] = await table({
+		name: "failing",
+		requests: { failing: 3, active: 2 },
+		reconciles: { failed: 12n, lastFailure: failure },
+		lastError: { message: "an old error", occurredAt: timestampFromMs(Date.now() - 60_000) },
+	});
+	expect(heading).toMatch(/QUEUED +RUNNING +DONE +FAILED +FAILING +LAST-ERROR$/);
+	expect(row).toMatch(/0 +2 +0 +12 +3 +no such label \(default\/miles, 5s ago\)$/);
+});
+
+it("shows the restarts of those that have failed", async () => {
+	const [heading, well, failed] = await table({ name: "well" }, { name: "failed", restarts: 4 });
+	expect(heading).toMatch(/RESTARTS$/);
+	expect(well).not.toMatch(/4$/);
+	expect(failed).toMatch(/4$/);
+});
+
+it("shows one controller with the resources that it fails at", async () => {
+	const key = "demo.Artist/default/jazz/miles";
+	const since = timestampFromMs(Date.now() - 180_000);
+	const response = create(GetControllerResponseSchema, {
+		controller: {
+			...{ name: "singers", manages: "demo.v1.Artist", phase: Phase.RUNNING },
+			inPhase: durationFromMs(600_000),
+			requests: { failing: 250, active: 1, delayed: 250 },
+			reconciles: { succeeded: 10n, failed: 30n, total: durationFromMs(4_000) },
+		},
+		failing: [
+			{
+				...{ controller: "singers", key, state: ReconcileState.DELAYED },
+				dueIn: durationFromMs(8_000),
+				failure: { key, message: "no such label", attempts: 12, since, occurredAt: since },
+			},
+		],
+		running: [
+			{
+				key: "demo.Artist/a/b/nina",
+				state: ReconcileState.RUNNING,
+				inState: durationFromMs(7_000),
+			},
+		],
+	});
+	const shown = await showController(response, "table", plain);
+	expect(shown).toContain("phase:      running for 10m\n");
+	expect(shown).toContain("reconciles: 10 succeeded, 30 failed, 100 ms on average, at most 0 ms\n");
+	expect(shown).toContain("failing (250, the 1 that have failed for longest):\n");
+	expect(shown).toMatch(/default\/jazz\/miles +failed, retried in 8s +12 +3m +no such label\n/);
+	expect(shown).toMatch(/a\/b\/nina +running for 7s\n/);
 });
 
 it("shows what earlier runs have left behind", async () => {

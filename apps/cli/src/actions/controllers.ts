@@ -1,22 +1,33 @@
 import { toJson } from "@bufbuild/protobuf";
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
 	type Controller,
 	ControllerSchema,
 	ControllerService,
 	Phase,
-	PhaseSchema,
-	Placement,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { getController } from "../api/controllers.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Io } from "../io.ts";
+import { phaseName, runsOn } from "../output/controller-text.ts";
 import type { OutputFormat } from "../output/output-format.ts";
-import { type Cell, plainCell, type Row, renderTable, type TableOptions } from "../output/table.ts";
+import { ago, resourceOfKey } from "../output/reconcile-cells.ts";
+import { type Cell, plainCell, type Row, renderTable } from "../output/table.ts";
+import { showController } from "./controller-detail.ts";
 
-/** Prints the state of the controllers of one server. */
-export async function controllers(session: ServerSession, output: OutputFormat): Promise<ExitCode> {
+/** Prints the state of the controllers of one server, or of one of them in detail. */
+export async function controllers(
+	session: ServerSession,
+	name: string | undefined,
+	output: OutputFormat,
+): Promise<ExitCode> {
 	const { io, connection } = session;
+	if (name !== undefined) {
+		io.out(await showController(await getController(session, name), output, io));
+		return exitCodes.ok;
+	}
 	const client = connection.client(ControllerService);
 	const response = await session.call(client.listControllers({}, { signal: io.signal }));
 	io.out(await showControllers(response.controllers, output, io));
@@ -25,6 +36,7 @@ export async function controllers(session: ServerSession, output: OutputFormat):
 
 /** Columns that are shown only if a controller has a value for them. */
 const troubles = [
+	{ heading: "RESTARTS", cut: false },
 	{ heading: "STILL-RUNNING", cut: true },
 	{ heading: "UNDECODABLE", cut: true },
 ] as const;
@@ -35,10 +47,11 @@ const columns = [
 	{ heading: "RUNS-ON", cut: false },
 	{ heading: "PHASE", cut: false },
 	{ heading: "SINCE", cut: false },
-	{ heading: "WAITING", cut: false },
+	{ heading: "QUEUED", cut: false },
+	{ heading: "RUNNING", cut: false },
 	{ heading: "DONE", cut: false },
 	{ heading: "FAILED", cut: false },
-	{ heading: "RESTARTS", cut: false },
+	{ heading: "FAILING", cut: false },
 	{ heading: "LAST-ERROR", cut: true },
 ] as const;
 
@@ -46,7 +59,7 @@ const columns = [
 export async function showControllers(
 	all: readonly Controller[],
 	output: OutputFormat,
-	options: TableOptions,
+	options: Pick<Io, "width" | "color" | "clock">,
 ): Promise<string> {
 	const forms = () => all.map((one) => toJson(ControllerSchema, one, { useProtoFieldName: true }));
 	switch (output) {
@@ -61,10 +74,14 @@ export async function showControllers(
 	}
 }
 
-function tableOf(all: readonly Controller[], options: TableOptions): string {
+function tableOf(
+	all: readonly Controller[],
+	options: Pick<Io, "width" | "color" | "clock">,
+): string {
+	const nowMs = options.clock.now();
 	const rows = all.map((controller) => ({
-		row: rowOf(controller),
-		troubles: [stillRunningCell(controller), undecodableCell(controller)],
+		row: rowOf(controller, nowMs),
+		troubles: [restartsCell(controller), stillRunningCell(controller), undecodableCell(controller)],
 	}));
 	const shown = troubles.flatMap((column, at) =>
 		rows.some((row) => row.troubles[at]?.text !== "") ? [{ column, at }] : [],
@@ -79,9 +96,10 @@ function tableOf(all: readonly Controller[], options: TableOptions): string {
 	);
 }
 
-function rowOf(controller: Controller): Row {
-	const { requests, reconciles, restarts, inPhase, phase } = controller;
-	const waiting = (requests?.live ?? 0) + (requests?.background ?? 0);
+function rowOf(controller: Controller, nowMs: number): Row {
+	const { requests, reconciles, inPhase, phase } = controller;
+	const failing = requests?.failing ?? 0;
+	const queued = (requests?.live ?? 0) + (requests?.background ?? 0);
 	const isRunning = phase === Phase.RUNNING || phase === Phase.WAITING_FOR_LEASE;
 	return [
 		plainCell(controller.name),
@@ -92,26 +110,35 @@ function rowOf(controller: Controller): Row {
 			tone: isRunning ? "good" : "unsure",
 		},
 		plainCell(inPhase === undefined ? "" : shortDuration(durationMs(inPhase))),
-		plainCell(String(waiting)),
+		plainCell(String(queued)),
+		plainCell(String(requests?.active ?? 0)),
 		plainCell(String(reconciles?.succeeded ?? 0)),
 		plainCell(String(reconciles?.failed ?? 0)),
-		{ text: String(restarts), tone: restarts > 0 ? "unsure" : "plain" },
-		plainCell(controller.lastError?.message ?? ""),
+		{ text: String(failing), tone: failing > 0 ? "bad" : "plain" },
+		lastErrorCell(controller, nowMs),
 	];
 }
 
-/** Which servers run it, and of a sharded one, how much of it this server does. */
-function runsOn({ placement, shards }: Controller): string {
-	switch (placement) {
-		case Placement.EACH_SERVER:
-			return "each server";
-		case Placement.SHARDED:
-			return shards === undefined
-				? "all shards"
-				: `${shards.open.length} of ${shards.count} shards`;
-		default:
-			return "one server";
+/** The error that ended a run last, or the one of a reconcile, whichever is newer. */
+function lastErrorCell({ lastError, reconciles, requests }: Controller, nowMs: number): Cell {
+	const failure = reconciles?.lastFailure;
+	const [runMs, failureMs] = [lastError, failure].map((each) =>
+		each?.occurredAt === undefined ? 0 : timestampMs(each.occurredAt),
+	);
+	if (failure !== undefined && (failureMs ?? 0) >= (runMs ?? 0)) {
+		const what = `${resourceOfKey(failure.key)}, ${ago(failure.occurredAt, nowMs)} ago`;
+		return {
+			text: `${failure.message} (${what})`,
+			tone: (requests?.failing ?? 0) > 0 ? "bad" : "plain",
+		};
 	}
+	return plainCell(
+		lastError === undefined ? "" : `${lastError.message} (${ago(lastError.occurredAt, nowMs)} ago)`,
+	);
+}
+
+function restartsCell({ restarts }: Controller): Cell {
+	return restarts === 0 ? plainCell("") : { text: String(restarts), tone: "unsure" };
 }
 
 /** The number of reconciles that run too long, and the longest of them. */
@@ -136,8 +163,4 @@ function undecodableCell({ undecodable }: Controller): Cell {
 	return undecodable === undefined || undecodable.count === 0
 		? plainCell("")
 		: { text: `${undecodable.count} (${undecodable.errors[0] ?? ""})`, tone: "bad" };
-}
-
-function phaseName(phase: Phase): string {
-	return (PhaseSchema.value[phase]?.localName ?? "").toLowerCase().replaceAll("_", " ");
 }

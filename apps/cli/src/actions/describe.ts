@@ -1,5 +1,7 @@
 import type { Resource } from "@plinth/proto";
+import type { Reconcile } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { displayName, finalizersOf, isMarkedForDeletion } from "@plinth/resource";
+import { listReconciles } from "../api/controllers.ts";
 import type { KnownTypes } from "../api/known-types.ts";
 import { readResource } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
@@ -14,7 +16,9 @@ import { conditionsTable } from "../output/conditions-table.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
+import { failureCells, failureColumns, stateCell } from "../output/reconcile-cells.ts";
 import { createdAtMs } from "../output/resource-table.ts";
+import { plainCell, renderTable } from "../output/table.ts";
 import { parseNamedTargets } from "./targets.ts";
 
 /** Prints the resources that the words name in detail. */
@@ -30,7 +34,8 @@ export async function describeAll(
 			const resource = await readResource(session, target.type, name);
 			const owned = await ownedBy(resource, session);
 			const waits = await waitsFor(resource, session);
-			io.out(separator + describe(resource, { owned, waits }, types, io));
+			const reconciles = resource.id ? await listReconciles(session, resource.id) : [];
+			io.out(separator + describe(resource, { owned, waits, reconciles }, types, io));
 			separator = "\n";
 		}
 	}
@@ -82,11 +87,13 @@ interface Related {
 	readonly owned: readonly Resource[];
 	/** What its deletion waits for. */
 	readonly waits: readonly string[];
+	/** What controllers do with it. */
+	readonly reconciles: readonly Reconcile[];
 }
 
 function describe(
 	resource: Resource,
-	{ owned, waits }: Related,
+	{ owned, waits, reconciles }: Related,
 	types: KnownTypes,
 	io: Io,
 ): string {
@@ -118,9 +125,30 @@ function describe(
 		section("owner references", owner_references === undefined ? "" : toYaml(owner_references)),
 		section("data", data === undefined ? "" : toYaml(data)),
 		section("conditions", conditions),
+		section("controllers", controllersTable(reconciles, io)),
 		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),
 		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
 	].join("");
+}
+
+/** What controllers do with a resource, one per row. */
+function controllersTable(reconciles: readonly Reconcile[], io: Io): string {
+	const { width, color } = io;
+	const nowMs = io.clock.now();
+	const isFailing = reconciles.some(({ failure }) => failure !== undefined);
+	const columns = [
+		{ heading: "CONTROLLER", cut: false },
+		{ heading: "STATE", cut: false },
+		...(isFailing ? failureColumns : []),
+	];
+	const rows = reconciles.map((each) => [
+		plainCell(each.controller),
+		stateCell(each),
+		...(isFailing ? failureCells(each, nowMs) : []),
+	]);
+	// The sections are indented.
+	const shown = { color, width: width === undefined ? undefined : width - 2 };
+	return rows.length === 0 ? "" : renderTable(columns, rows, shown);
 }
 
 function section(title: string, text: string): string {

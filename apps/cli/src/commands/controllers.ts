@@ -4,13 +4,15 @@ import { type AddCommand, outputOption } from "./runner.ts";
 /** `plinth controllers`: the state of the controllers of one server. */
 export const addControllers: AddCommand = (program, run) => {
 	program
-		.command("controllers")
-		.description("print the state of the server's controllers")
+		.command("controllers [name]")
+		.description(
+			"print the state of the server's controllers, or which resources one of them fails at and works on",
+		)
 		.addOption(outputOption())
-		.action(({ output }: { output: OutputFormat }) =>
+		.action((name: string | undefined, { output }: { output: OutputFormat }) =>
 			run(async (session) => {
 				const { controllers } = await import("../actions/controllers.ts");
-				return controllers(await session.server(), output);
+				return controllers(await session.server(), name, output);
 			}),
 		);
 };

@@ -16,6 +16,10 @@ export function observeControllers(meter: Meter, manager: Pick<ControllerManager
 		),
 		restarts: counter("plinth.controller.restarts", "Runs of the controller that failed"),
 		queue: gauge("plinth.controller.queue.depth", "Keys in a queue, by state"),
+		failing: gauge(
+			"plinth.controller.queue.failing",
+			"Keys in a queue that failed when they were processed last",
+		),
 		oldest: gauge(
 			"plinth.controller.queue.oldest.seconds",
 			"How long the oldest ready key has waited",
@@ -94,10 +98,11 @@ function observeOne(
 function observeQueue(
 	observe: (name: string, value: number, labels: Record<string, string>) => void,
 	queue: string,
-	{ live, background, delayed, active, held, oldest }: QueueState,
+	{ live, background, delayed, active, held, failing, oldest }: QueueState,
 ): void {
 	for (const [state, keys] of Object.entries({ live, background, delayed, active, held })) {
 		observe("queue", keys, { queue, state });
 	}
+	observe("failing", failing, { queue });
 	observe("oldest", (oldest?.waitingMs ?? 0) / 1_000, { queue });
 }

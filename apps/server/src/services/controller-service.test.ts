@@ -1,6 +1,8 @@
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ControllerService } from "@plinth/proto";
+import { ReconcileState } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { idOf, Namespace } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { createServer } from "../server.ts";
@@ -15,6 +17,10 @@ describe("the reports on controllers", () => {
 		authorizer.grant("user", {
 			subject: "user",
 			rules: [{ operations: ["*"], type: "demo.*" }],
+		});
+		authorizer.grant("tenant", {
+			subject: "tenant",
+			rules: [{ operations: ["operator:read"], type: "tenancy.*" }],
 		});
 		const server = createServer({
 			storage: { kind: "memory" },
@@ -37,6 +43,20 @@ describe("the reports on controllers", () => {
 			]);
 			const refused = await client.listControllers({}, as("user")).catch(ConnectError.from);
 			expect(refused).toMatchObject({ code: Code.PermissionDenied });
+			// Who may read a resource may ask what controllers do with it.
+			const namespace = { id: { ...idOf(Namespace, "default"), uid: "" } };
+			const ofNamespace = await client.listReconciles(namespace, as("tenant"));
+			expect(ofNamespace.reconciles).toMatchObject([
+				{ controller: "namespace-deletion", state: ReconcileState.IDLE },
+			]);
+			const hidden = await client.listReconciles(namespace, as("user")).catch(ConnectError.from);
+			expect(hidden).toMatchObject({ code: Code.PermissionDenied });
+			const one = await client
+				.getController({ name: "reaper" }, as("tenant"))
+				.catch(ConnectError.from);
+			expect(one).toMatchObject({ code: Code.PermissionDenied });
+			const { controller } = await client.getController({ name: "db-constraint" }, as("operator"));
+			expect(controller?.manages).toBe("schema.v1.ResourceShadow");
 			const unknown = await client.getDependencyGraph({}).catch(ConnectError.from);
 			expect(unknown).toMatchObject({ code: Code.Unauthenticated });
 		} finally {

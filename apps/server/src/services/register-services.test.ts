@@ -32,7 +32,12 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		registry: new TypeRegistry([Partition]),
 		authorizer: insecureAllowAll,
 		modules: [],
-		controllers: { state: () => ({ holdsLease: true, controllers: [] }), graph: () => noGraph },
+		controllers: {
+			state: () => ({ holdsLease: true, controllers: [] }),
+			work: () => undefined,
+			reconcilesOf: () => [],
+			graph: () => noGraph,
+		},
 		runtime: systemRuntime,
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },

@@ -7,7 +7,7 @@ import {
 	type HandlerContext,
 	type ServiceImpl,
 } from "@connectrpc/connect";
-import { type ControllerManager, createControllerService } from "@plinth/controller";
+import { type ControllerReports, createControllerService } from "@plinth/controller";
 import type { References } from "@plinth/db-constraint";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
@@ -74,7 +74,7 @@ export interface InterfacesOptions {
 	readonly authorizer: Authorizer;
 	readonly modules: readonly Module[];
 	/** Reports on the controllers, which use these interfaces. */
-	readonly controllers: Pick<ControllerManager, "state" | "graph">;
+	readonly controllers: ControllerReports;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
@@ -145,7 +145,7 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 			],
 		},
 	);
-	registerOperations(external, options);
+	registerOperations(external, resources, options);
 	for (const module of options.modules) {
 		module.services(external, { privilegedClient: trustedCloned, logger });
 	}
@@ -185,11 +185,20 @@ function createExternalRouter(options: InterfacesOptions): RpcRouter {
 }
 
 /** Registers the services for operators and tools: controllers, backups, health and reflection. */
-function registerOperations(external: ConnectRouter, options: InterfacesOptions): void {
+function registerOperations(
+	external: ConnectRouter,
+	resources: ServiceImpl<typeof ResourceService>,
+	options: InterfacesOptions,
+): void {
 	const { registry, authorizer, controllers } = options;
 	const { copies, runtime, logger, isReady } = options;
-	external.service(ControllerService, createControllerService(controllers), {
-		interceptors: [requireRead(authorizer, controllerReports)],
+	const ensureReadable = async (id: ID | undefined, call: HandlerContext) => {
+		await readBy(resources, id, call);
+	};
+	external.service(ControllerService, createControllerService(controllers, { ensureReadable }), {
+		interceptors: [
+			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
+		],
 	});
 	external.service(
 		BackupService,

@@ -1,4 +1,4 @@
-import type { ControllerManager, ManagerState } from "@plinth/controller";
+import type { ControllerManager } from "@plinth/controller";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { openInternal } from "../deployment/open-internal.ts";
@@ -9,6 +9,7 @@ import { observeControllers } from "../operations/controller-metrics.ts";
 import { Readiness } from "../operations/readiness.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import { type Interfaces, registerServices } from "../services/register-services.ts";
+import { allReports } from "./all-reports.ts";
 import { closeAfterMs, openPublicListener } from "./open-public-listener.ts";
 import { createRequestLimits, type RequestLimits } from "./request-limits.ts";
 import type { StartContext, StartOptions } from "./start-context.ts";
@@ -103,10 +104,10 @@ function createInterfaces(
 		backend: references.store,
 		...{ copies, references, registry, authorizer, modules, runtime, logger, limits },
 		...{ acceptsCalls, streamsEnd },
-		controllers: {
-			state: () => withControllers(running().state(), references.controllers()),
-			graph: () => running().graph(),
-		},
+		controllers: allReports(() => {
+			const ofReferences = references.controllers();
+			return ofReferences === undefined ? [running()] : [running(), ofReferences];
+		}),
 		isReady: () => acceptsCalls() && readiness.isReady,
 		enter: meter.after(gate.enter),
 		observers: [tracing.observer, calls.observer, auditWrites(logger)],
@@ -155,11 +156,4 @@ function runControllers(
 	});
 	started.defer(() => controllers.stop());
 	return controllers.manager;
-}
-
-/** The report on all controllers. */
-function withControllers(own: ManagerState, more: ManagerState | undefined): ManagerState {
-	return more === undefined
-		? own
-		: { ...own, controllers: [...own.controllers, ...more.controllers] };
 }

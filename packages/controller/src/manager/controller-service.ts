@@ -1,24 +1,45 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { ControllerService } from "@plinth/proto";
+import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { type ControllerService, type ID, IDSchema } from "@plinth/proto";
 import {
 	type Controller,
 	ControllerSchema,
+	GetControllerResponseSchema,
 	GetDependencyGraphResponseSchema,
 	ListControllersResponseSchema,
+	ListReconcilesResponseSchema,
 	Phase,
 	Placement,
 	type QueueSchema,
+	type ReconcileFailureSchema,
+	type ReconcileSchema,
+	ReconcileState as States,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import type { QueueState } from "../queue/merging-queue.ts";
-import type { ControllerState } from "./controller-state.ts";
+import type { EntryState, KeyFailure } from "../queue/queue-entry.ts";
+import type { PooledKey } from "../queue/worker-pool.ts";
+import type { ReconcileFailure } from "../run/reconcile-tally.ts";
+import type { ControllerState, ReconcileState } from "./controller-state.ts";
 import { toMermaid } from "./dependency-graph.ts";
 import type { ControllerManager } from "./manager.ts";
 
+/** The reports of a manager. */
+export type ControllerReports = Pick<
+	ControllerManager,
+	"state" | "graph" | "work" | "reconcilesOf"
+>;
+
+/** Options of the service. */
+export interface ControllerServiceOptions {
+	/** Ensures that the caller may read the resource. @throws ConnectError if it may not, or there is no such resource. */
+	readonly ensureReadable: (id: ID | undefined, call: HandlerContext) => Promise<void>;
+}
+
 /** Serves a manager's reports as a read-only Connect service. */
 export function createControllerService(
-	manager: Pick<ControllerManager, "state" | "graph">,
+	manager: ControllerReports,
+	{ ensureReadable }: ControllerServiceOptions,
 ): ServiceImpl<typeof ControllerService> {
 	return {
 		listControllers() {
@@ -27,6 +48,24 @@ export function createControllerService(
 				controllers: controllers.map(controllerMessage),
 				...(holdsLease !== undefined && { holdsLease }),
 			});
+		},
+		getController({ name }) {
+			const state = manager.state().controllers.find((each) => each.name === name);
+			const work = manager.work(name, maxKeys);
+			if (state === undefined || work === undefined) {
+				throw new ConnectError(`there is no controller ${JSON.stringify(name)}`, Code.NotFound);
+			}
+			const shown = (keys: readonly PooledKey[]) => keys.map((key) => reconcileInit(name, key));
+			return create(GetControllerResponseSchema, {
+				controller: controllerMessage(state),
+				failing: shown(work.failing),
+				running: shown(work.running),
+			});
+		},
+		async listReconciles({ id }, call) {
+			await ensureReadable(id, call);
+			const states = id === undefined ? [] : manager.reconcilesOf(create(IDSchema, id));
+			return create(ListReconcilesResponseSchema, { reconciles: states.map(stateInit) });
 		},
 		getDependencyGraph() {
 			const graph = manager.graph();
@@ -40,11 +79,12 @@ export function createControllerService(
 	};
 }
 
-/** How many long-running reconciles are reported by key. */
-const maxStillRunning = 100;
+/** How many reconciles are reported by key. */
+const maxKeys = 100;
 
 function controllerMessage(state: ControllerState): Controller {
 	const { run, lastError, reconciles, ownWrites } = state;
+	const { lastFailure } = reconciles;
 	return create(ControllerSchema, {
 		name: state.name,
 		manages: state.manages,
@@ -71,7 +111,7 @@ function controllerMessage(state: ControllerState): Controller {
 		overdue: [...(run?.overdue ?? []), ...state.orphaned],
 		...(run && { undecodable: { ...run.undecodable, errors: [...run.undecodable.errors] } }),
 		stillRunning: (run?.stillRunning ?? [])
-			.slice(0, maxStillRunning)
+			.slice(0, maxKeys)
 			.map(({ key, runningMs }) => ({ key, running: durationOf(runningMs) })),
 		reconciles: {
 			succeeded: BigInt(reconciles.succeeded),
@@ -80,6 +120,7 @@ function controllerMessage(state: ControllerState): Controller {
 			dropped: BigInt(reconciles.dropped),
 			total: durationOf(reconciles.totalMs),
 			longest: durationOf(reconciles.longestMs),
+			...(lastFailure && { lastFailure: lastFailureInit(lastFailure) }),
 		},
 		ownWrites: {
 			noted: BigInt(ownWrites.noted),
@@ -89,6 +130,52 @@ function controllerMessage(state: ControllerState): Controller {
 			longestWait: durationOf(ownWrites.longestWaitMs),
 		},
 	});
+}
+
+function stateInit({
+	controller,
+	key,
+	work,
+	isOrphaned,
+}: ReconcileState): MessageInitShape<typeof ReconcileSchema> {
+	if (typeof work === "object") {
+		return reconcileInit(controller, work);
+	}
+	return { controller, key, state: isOrphaned ? States.OVERDUE : workless[work] };
+}
+
+function reconcileInit(
+	controller: string,
+	{ key, state, isOverdue, failure, ...times }: PooledKey,
+): MessageInitShape<typeof ReconcileSchema> {
+	const inStateMs = times.runningMs ?? times.waitingMs;
+	return {
+		...{ controller, key },
+		state: isOverdue ? States.OVERDUE : keyStates[state],
+		...(inStateMs !== undefined && { inState: durationOf(inStateMs) }),
+		...(times.dueInMs !== undefined && { dueIn: durationOf(times.dueInMs) }),
+		...(failure && { failure: failureInit(key, failure) }),
+	};
+}
+
+function failureInit(
+	key: string,
+	{ message, failures, sinceMs, atMs }: KeyFailure,
+): MessageInitShape<typeof ReconcileFailureSchema> {
+	return {
+		...{ key, message },
+		attempts: failures,
+		since: timestampFromMs(sinceMs),
+		occurredAt: timestampFromMs(atMs),
+	};
+}
+
+function lastFailureInit({
+	key,
+	message,
+	atMs,
+}: ReconcileFailure): MessageInitShape<typeof ReconcileFailureSchema> {
+	return { key, message, occurredAt: timestampFromMs(atMs) };
 }
 
 function queueInit(queue: QueueState): MessageInitShape<typeof QueueSchema> {
@@ -103,6 +190,19 @@ function queueInit(queue: QueueState): MessageInitShape<typeof QueueSchema> {
 function durationOf(ms: number) {
 	return durationFromMs(Math.round(ms));
 }
+
+const workless = {
+	idle: States.IDLE,
+	elsewhere: States.ELSEWHERE,
+	stopped: States.STOPPED,
+} as const;
+
+const keyStates: Readonly<Record<EntryState, States>> = {
+	ready: States.READY,
+	delayed: States.DELAYED,
+	active: States.RUNNING,
+	held: States.HELD,
+};
 
 const placements: Readonly<Record<ControllerState["placement"], Placement>> = {
 	singleton: Placement.SINGLETON,

@@ -1,4 +1,5 @@
 import type { Placement } from "../define/controller.ts";
+import type { PooledKey } from "../queue/worker-pool.ts";
 import type { OwnWritesMetrics } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
 import type { ReconcileCounts } from "../run/reconcile-tally.ts";
@@ -34,6 +35,17 @@ export interface ControllerState {
 	readonly ownWrites: OwnWritesMetrics;
 	/** Keys whose reconcile in an earlier run was aborted and is still running: it ignores its signal. */
 	readonly orphaned: readonly string[];
+}
+
+/** What a controller does with one managed resource. */
+export interface ReconcileState {
+	readonly controller: string;
+	/** `nameKey` of the resource. */
+	readonly key: string;
+	/** `idle` if nothing is queued, `elsewhere` if another server does, `stopped` if the controller is not running. */
+	readonly work: PooledKey | "idle" | "elsewhere" | "stopped";
+	/** Whether a reconcile of an earlier run, which ignores its signal, is still running. */
+	readonly isOrphaned: boolean;
 }
 
 /** A report on a manager. */

@@ -1,4 +1,4 @@
-import { createResourceServiceCloningClient } from "@plinth/proto";
+import { createResourceServiceCloningClient, type ID } from "@plinth/proto";
 import {
 	aborted,
 	type LeaseManager,
@@ -12,9 +12,10 @@ import type { Controller } from "../define/controller.ts";
 import { type ControllerLimits, defaultControllerLimits } from "../run/limits.ts";
 import { withFields } from "../run/log-fields.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
+import type { RunWork } from "../run/run.ts";
 import { Shards } from "../shards/shards.ts";
 import { checkController } from "./check-controller.ts";
-import type { ManagerState } from "./controller-state.ts";
+import type { ManagerState, ReconcileState } from "./controller-state.ts";
 import { type DependencyGraph, dependencyGraph } from "./dependency-graph.ts";
 import { SharedLease } from "./shared-lease.ts";
 import { Supervisor } from "./supervisor.ts";
@@ -67,6 +68,13 @@ export interface ControllerManager {
 	run(signal: AbortSignal): Promise<void>;
 	/** A report on each controller, as it is now. */
 	state(): ManagerState;
+	/**
+	 * The keys of a controller that fail and those that it is reconciling, up to `limit` of each; `undefined` if there is no
+	 * such controller.
+	 */
+	work(controller: string, limit: number): RunWork | undefined;
+	/** What each controller that manages the resource does with it. */
+	reconcilesOf(id: ID): readonly ReconcileState[];
 	/** The dependencies between the types of all controllers. */
 	graph(): DependencyGraph;
 }
@@ -139,6 +147,9 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			holdsLease: neededLease()?.held,
 			controllers: supervisors.map((supervisor) => supervisor.state()),
 		}),
+		work: (controller, limit) => supervisors.find(({ name }) => name === controller)?.work(limit),
+		reconcilesOf: (id) =>
+			supervisors.filter((each) => each.manages(id)).map((each) => each.reconcileOf(id)),
 		graph,
 	};
 }

@@ -1,10 +1,12 @@
+import type { ID } from "@plinth/proto";
+import { familyKey, nameKey } from "@plinth/resource";
 import { backoffDelayMs, type LeaseHold, sleep } from "@plinth/runtime";
 import { OwnWrites } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
-import { Run, type RunEnd } from "../run/run.ts";
+import { Run, type RunEnd, type RunWork } from "../run/run.ts";
 import type { RunEnvironment } from "../run/run-environment.ts";
 import type { Shards } from "../shards/shards.ts";
-import type { ControllerState, RunError } from "./controller-state.ts";
+import type { ControllerState, ReconcileState, RunError } from "./controller-state.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 /**
@@ -96,6 +98,25 @@ export class Supervisor {
 			ownWrites: this.#ownWrites.metrics(),
 			orphaned: [...this.#orphaned.keys()],
 		};
+	}
+
+	/** The keys that fail and those that are being reconciled, up to `limit` of each; none unless it is running. */
+	work(limit: number): RunWork {
+		return this.#run?.work(limit) ?? { failing: [], running: [] };
+	}
+
+	/** Whether a resource is of the managed type, in any of its versions. */
+	manages({ type }: ID): boolean {
+		return type !== undefined && familyKey(type) === this.#environment.controller.manages.family;
+	}
+
+	/** What the controller does with a managed resource. */
+	reconcileOf(id: ID): ReconcileState {
+		const { name } = this.#environment.controller;
+		const key = nameKey(id);
+		const waitsForLease = this.#phase === "waiting-for-lease";
+		const work = this.#run?.keyWork(key) ?? (waitsForLease ? "elsewhere" : "stopped");
+		return { controller: name, key, work, isOrphaned: this.#orphaned.has(key) };
 	}
 
 	async #takeLease(stop: AbortSignal): Promise<LeaseHold | undefined> {

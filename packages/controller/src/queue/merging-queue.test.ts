@@ -5,6 +5,9 @@ import { MergingQueue } from "./merging-queue.ts";
 import type { QueueEntry } from "./queue-entry.ts";
 import { QueueModel } from "./queue-model.fixture.ts";
 
+/** Why work fails. */
+const down = new Error("the service is down");
+
 const backoff = { baseMs: 5, maxMs: 1_000_000 };
 
 function queueOf<Item>(merge?: (earlier: Item, later: Item) => Item, onReady = () => {}) {
@@ -52,7 +55,7 @@ describe("MergingQueue", () => {
 		queue.add("a", "item", "live");
 		const delays: number[] = [];
 		for (let failure = 0; failure < 20; failure++) {
-			const delayMs = queue.fail(taken(queue));
+			const delayMs = queue.fail(taken(queue), down);
 			delays.push(delayMs);
 			clock.advance(delayMs - 1);
 			expect(queue.take()).toBeUndefined();
@@ -62,29 +65,29 @@ describe("MergingQueue", () => {
 		expect(delays).toEqual([...doubled, 1_000_000, 1_000_000]);
 		queue.done(taken(queue));
 		queue.add("a", "item", "live");
-		expect(queue.fail(taken(queue))).toBe(5);
+		expect(queue.fail(taken(queue), down)).toBe(5);
 	});
 
 	it("ends a backoff early for a live item, but not the count of failures", () => {
 		const { queue } = queueOf<string>();
 		queue.add("a", "first", "live");
-		queue.fail(taken(queue));
+		queue.fail(taken(queue), down);
 		queue.add("a", "second", "live");
 		const entry = taken(queue);
 		expect(entry.item).toBe("second");
-		expect(queue.fail(entry)).toBe(10);
+		expect(queue.fail(entry, down)).toBe(10);
 	});
 
 	it("forgets failures when an item is to be repeated later", () => {
 		const { clock, queue } = queueOf<string>();
 		queue.add("a", "item", "live");
-		queue.fail(taken(queue));
+		queue.fail(taken(queue), down);
 		clock.advance(5);
 		queue.doneUntil(taken(queue), 30_000);
 		clock.advance(29_999);
 		expect(queue.take()).toBeUndefined();
 		clock.advance(1);
-		expect(queue.fail(taken(queue))).toBe(5);
+		expect(queue.fail(taken(queue), down)).toBe(5);
 	});
 
 	it("keeps the sooner of two delays", () => {
@@ -333,7 +336,7 @@ describe("MergingQueue", () => {
 								queue.doneUntil(entry, step.delayMs);
 								model.done(entry.key, step.delayMs);
 							} else if (step.do === "fail") {
-								queue.fail(entry);
+								queue.fail(entry, down);
 								model.fail(entry.key);
 							} else {
 								queue.hold(entry);
@@ -342,6 +345,12 @@ describe("MergingQueue", () => {
 						}
 					}
 					expect(queue.state()).toMatchObject(model.counts());
+					expect(
+						queue
+							.failing(1_000)
+							.map(({ key }) => key)
+							.sort(),
+					).toEqual(model.failing());
 					// Who has found nothing to take is called when there is something.
 					expect(mayTake || !model.canTake).toBe(true);
 					const dueMs = model.nextDueMs();

@@ -7,7 +7,8 @@ import {
 } from "@plinth/runtime";
 import { DelayHeap } from "./delay-heap.ts";
 import { EntryList } from "./entry-list.ts";
-import { type Priority, QueueEntry } from "./queue-entry.ts";
+import { messageOf } from "./error-message.ts";
+import { type EntryState, type KeyFailure, type Priority, QueueEntry } from "./queue-entry.ts";
 
 /** The number of keys in a queue, by state. */
 export interface QueueState {
@@ -21,8 +22,22 @@ export interface QueueState {
 	readonly active: number;
 	/** Held until they are released. */
 	readonly held: number;
+	/** In any of these states, and failed when they were processed last. */
+	readonly failing: number;
 	/** The ready key that has waited longest, and for how many milliseconds. */
 	readonly oldest: { readonly key: string; readonly waitingMs: number } | undefined;
+}
+
+/** The state of one key in a queue. */
+export interface KeyState {
+	readonly key: string;
+	readonly state: EntryState;
+	/** If ready or held: since how many milliseconds. */
+	readonly waitingMs: number | undefined;
+	/** If delayed: in how many milliseconds it is due. */
+	readonly dueInMs: number | undefined;
+	/** Absent unless it failed when it was processed last. */
+	readonly failure: KeyFailure | undefined;
 }
 
 /** The options of a queue. */
@@ -37,6 +52,9 @@ export interface MergingQueueOptions<Item> {
 	/** Called whenever a key may be ready; it must not call `take` itself. */
 	readonly onReady: () => void;
 }
+
+/** How many failing keys have the message of their error. */
+const maxMessages = 1_000;
 
 /** If both priorities are ready, one background entry is taken per this many live ones. */
 const livePerBackground = 15;
@@ -68,6 +86,7 @@ const livePerBackground = 15;
  *   background keys are paused, none of them is taken; a live item makes a key live as always.
  * - The heap contains exactly the delayed entries, and one timer is set, for its head or earlier.
  * - It has at most one entry per distinct key.
+ * - The failing entries are those in the queue whose last work failed, in the order in which each began to fail.
  */
 export class MergingQueue<Item> {
 	readonly #clock: Clock;
@@ -79,6 +98,7 @@ export class MergingQueue<Item> {
 	readonly #live = new EntryList<Item>();
 	readonly #background = new EntryList<Item>();
 	readonly #delayed = new DelayHeap<Item>();
+	readonly #failing = new Set<QueueEntry<Item>>();
 	#active = 0;
 	#held = 0;
 	#liveTakenInARow = 0;
@@ -214,7 +234,11 @@ export class MergingQueue<Item> {
 	/** The active entry's work is done. Its failures are forgotten. */
 	done(entry: QueueEntry<Item>): void {
 		this.#active -= 1;
-		entry.failures = 0;
+		if (entry.failures > 0) {
+			entry.failures = 0;
+			entry.failure = undefined;
+			this.#failing.delete(entry);
+		}
 		const { again } = entry;
 		if (again === undefined || this.#closed) {
 			this.#entries.delete(entry.key);
@@ -241,13 +265,14 @@ export class MergingQueue<Item> {
 	 * The active entry's work failed: it is due again after its backoff, or immediately if an item was
 	 * added meanwhile. Returns the delay in milliseconds.
 	 */
-	fail(entry: QueueEntry<Item>): number {
+	fail(entry: QueueEntry<Item>, error: unknown): number {
 		this.#active -= 1;
 		entry.failures += 1;
 		if (this.#closed) {
-			this.#entries.delete(entry.key);
+			this.#remove(entry);
 			return 0;
 		}
+		this.#note(entry, error);
 		const { again } = entry;
 		let dueMs = this.#dueMs(backoffDelayMs(this.#backoff, entry.failures, this.#random));
 		if (again !== undefined) {
@@ -260,6 +285,20 @@ export class MergingQueue<Item> {
 		}
 		this.#queueAt(entry, dueMs);
 		return Math.max(0, dueMs - this.#clock.monotonic());
+	}
+
+	#note(entry: QueueEntry<Item>, error: unknown): void {
+		const { failures, failure: before } = entry;
+		const atMs = this.#clock.now();
+		this.#failing.add(entry);
+		const hasMessage = this.#failing.size <= maxMessages || (before && before.message !== "");
+		const message = hasMessage ? messageOf(error) : "";
+		entry.failure = { message, failures, sinceMs: before?.sinceMs ?? atMs, atMs };
+	}
+
+	#remove(entry: QueueEntry<Item>): void {
+		this.#entries.delete(entry.key);
+		this.#failing.delete(entry);
 	}
 
 	/** Holds the active entry until its key is released. */
@@ -303,7 +342,7 @@ export class MergingQueue<Item> {
 			if (entry.state === "active") {
 				continue;
 			}
-			this.#entries.delete(key);
+			this.#remove(entry);
 			switch (entry.state) {
 				case "ready":
 					(entry.priority === "live" ? this.#live : this.#background).remove(entry);
@@ -327,10 +366,10 @@ export class MergingQueue<Item> {
 		while (this.#background.shift() !== undefined) {}
 		this.#delayed.clear();
 		this.#held = 0;
-		for (const [key, entry] of this.#entries) {
+		for (const entry of this.#entries.values()) {
 			entry.again = undefined;
 			if (entry.state !== "active") {
-				this.#entries.delete(key);
+				this.#remove(entry);
 			}
 		}
 	}
@@ -342,7 +381,36 @@ export class MergingQueue<Item> {
 			delayed: this.#delayed.length,
 			active: this.#active,
 			held: this.#held,
+			failing: this.#failing.size,
 			oldest: this.#oldest(),
+		};
+	}
+
+	/** Up to `limit` of the keys that failed when they were processed last; first those that have failed for longest. */
+	failing(limit: number): readonly KeyState[] {
+		const states: KeyState[] = [];
+		for (const entry of this.#failing) {
+			if (states.length >= limit) {
+				break;
+			}
+			states.push(this.#stateOf(entry));
+		}
+		return states;
+	}
+
+	/** The state of a key; `undefined` if it is not in the queue. */
+	stateOf(key: string): KeyState | undefined {
+		const entry = this.#entries.get(key);
+		return entry && this.#stateOf(entry);
+	}
+
+	#stateOf(entry: QueueEntry<Item>): KeyState {
+		const { key, state, failure } = entry;
+		const nowMs = this.#clock.monotonic();
+		return {
+			...{ key, state, failure },
+			waitingMs: state === "ready" || state === "held" ? nowMs - entry.readySinceMs : undefined,
+			dueInMs: state === "delayed" ? Math.max(0, entry.dueMs - nowMs) : undefined,
 		};
 	}
 

@@ -4,6 +4,18 @@ export type Priority = "live" | "background";
 /** The state of a queue entry, as explained in merging-queue.ts. */
 export type EntryState = "ready" | "delayed" | "active" | "held";
 
+/** The consecutive failures of a key. Times are in milliseconds since the epoch. */
+export interface KeyFailure {
+	/** The error of the last one; empty if too many other keys fail. */
+	readonly message: string;
+	/** How many there are. */
+	readonly failures: number;
+	/** When the first one occurred. */
+	readonly sinceMs: number;
+	/** When the last one occurred. */
+	readonly atMs: number;
+}
+
 /** The item that was added under a key while the key was active. */
 export interface Again<Item> {
 	item: Item;
@@ -23,6 +35,8 @@ export class QueueEntry<Item> {
 	state: EntryState = "ready";
 	/** Consecutive failures. */
 	failures = 0;
+	/** Present if there are any. */
+	failure: KeyFailure | undefined = undefined;
 	/** Since when it has been ready or held, on the monotonic clock. */
 	readySinceMs = 0;
 	/** If delayed: when it is due, on the monotonic clock. */

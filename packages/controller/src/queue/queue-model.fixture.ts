@@ -184,6 +184,14 @@ export class QueueModel {
 		}
 	}
 
+	/** The keys that failed when they were processed last, sorted. */
+	failing(): readonly string[] {
+		return this.#keys
+			.filter(({ failures }) => failures > 0)
+			.map(({ key }) => key)
+			.sort();
+	}
+
 	counts(): Record<string, number> {
 		const count = (where: ModelKey["where"], priority?: Priority) =>
 			this.#keys.filter(

@@ -1,6 +1,6 @@
 import type { BackoffPolicy, Runtime } from "@plinth/runtime";
 import { LimitSweep } from "./limit-sweep.ts";
-import { MergingQueue, type QueueState } from "./merging-queue.ts";
+import { type KeyState, MergingQueue, type QueueState } from "./merging-queue.ts";
 import { Pump } from "./pump.ts";
 import type { Priority, QueueEntry } from "./queue-entry.ts";
 import { Task, type TaskStage } from "./task.ts";
@@ -48,6 +48,14 @@ export interface RunningWork {
 	readonly key: string;
 	/** For how long it has been running, in milliseconds. */
 	readonly runningMs: number;
+}
+
+/** The state of a key, and of the work on it. */
+export interface PooledKey extends KeyState {
+	/** If it is being processed: since how many milliseconds. */
+	readonly runningMs: number | undefined;
+	/** Whether that has exceeded its time limit. */
+	readonly isOverdue: boolean;
 }
 
 /** How many overdue tasks free their slot for another key. */
@@ -227,6 +235,39 @@ export class WorkerPool<Item> {
 		return this.#queue.state();
 	}
 
+	/** Up to `limit` of the keys whose work failed last; first those that have failed for longest. */
+	failing(limit: number): readonly PooledKey[] {
+		return this.#queue.failing(limit).map((each) => this.#pooled(each));
+	}
+
+	/** Up to `limit` of the keys that are being processed, the longest-running first. */
+	running(limit: number): readonly PooledKey[] {
+		const states: PooledKey[] = [];
+		for (const { key } of this.#tasks.values()) {
+			const state = states.length < limit ? this.keyState(key) : undefined;
+			if (state !== undefined) {
+				states.push(state);
+			}
+		}
+		return states;
+	}
+
+	/** The state of a key; `undefined` if it is neither queued nor being processed. */
+	keyState(key: string): PooledKey | undefined {
+		const state = this.#queue.stateOf(key);
+		return state && this.#pooled(state);
+	}
+
+	#pooled(state: KeyState): PooledKey {
+		const task = this.#tasks.get(state.key);
+		const nowMs = this.#options.runtime.clock.monotonic();
+		return {
+			...state,
+			runningMs: task && nowMs - task.startedMs,
+			isOverdue: task?.stage === "overdue",
+		};
+	}
+
 	#step(): boolean {
 		if (this.#stopped || this.#working >= this.#options.concurrency) {
 			return false;
@@ -286,7 +327,7 @@ export class WorkerPool<Item> {
 	}
 
 	#failed(entry: QueueEntry<Item>, error: unknown): void {
-		const delayMs = this.#queue.fail(entry);
+		const delayMs = this.#queue.fail(entry, error);
 		const { key, failures } = entry;
 		this.#options.onFailure({ key, error, failures, delayMs });
 	}

@@ -35,7 +35,10 @@ describe("the time limits of reconciles", () => {
 		await bench.advance(30_000);
 		expect(bench.state("slow").run?.stillRunning).toEqual([{ key, runningMs: 90_000 }]);
 		const transport = createInProcessTransport((router) => {
-			router.service(ControllerService, createControllerService(manager));
+			router.service(
+				ControllerService,
+				createControllerService(manager, { ensureReadable: async () => {} }),
+			);
 		});
 		const { controllers } = await createClient(ControllerService, transport).listControllers({});
 		expect(controllers[0]?.stillRunning).toMatchObject([{ key, running: { seconds: 90n } }]);

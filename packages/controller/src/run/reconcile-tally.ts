@@ -10,10 +10,21 @@ export interface ReconcileCounts {
 	readonly totalMs: number;
 	/** The duration of the longest, in milliseconds. */
 	readonly longestMs: number;
+	/** The last failure of any reconcile, also if that key has succeeded since. */
+	readonly lastFailure: ReconcileFailure | undefined;
+}
+
+/** A reconcile that has failed. */
+export interface ReconcileFailure {
+	readonly key: string;
+	readonly message: string;
+	/** In milliseconds since the epoch. */
+	readonly atMs: number;
 }
 
 /** Counts reconciles. */
 export class ReconcileTally {
+	#lastFailure: ReconcileFailure | undefined;
 	#counts = { succeeded: 0, failed: 0, overdue: 0, dropped: 0, totalMs: 0, longestMs: 0 };
 
 	ended(outcome: "succeeded" | "failed", tookMs: number): void {
@@ -26,11 +37,15 @@ export class ReconcileTally {
 		this.#counts.overdue += 1;
 	}
 
+	failed(failure: ReconcileFailure): void {
+		this.#lastFailure = failure;
+	}
+
 	dropped(): void {
 		this.#counts.dropped += 1;
 	}
 
 	counts(): ReconcileCounts {
-		return { ...this.#counts };
+		return { ...this.#counts, lastFailure: this.#lastFailure };
 	}
 }

@@ -1,6 +1,7 @@
 import { type Cache, cloningView } from "@plinth/cache";
 import { cloneID, type ID } from "@plinth/proto";
 import { DecodeError, displayName, familyKey, idOf, nameKey } from "@plinth/resource";
+import { messageOf } from "../queue/error-message.ts";
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
 import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
@@ -65,6 +66,7 @@ export class Reconciler {
 					: skipped;
 			},
 			onFailure: ({ key, error, failures, delayMs }) => {
+				tally.failed({ key, message: messageOf(error), atMs: runtime.clock.now() });
 				logger.warn(
 					{ key, err: error, failures, delayMs: Math.round(delayMs) },
 					"reconcile failed",

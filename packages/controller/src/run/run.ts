@@ -6,7 +6,7 @@ import type { Share } from "../define/share.ts";
 import type { CustomWatch } from "../define/watch.ts";
 import type { QueueState } from "../queue/merging-queue.ts";
 import { Task } from "../queue/task.ts";
-import type { RunningWork } from "../queue/worker-pool.ts";
+import type { PooledKey, RunningWork } from "../queue/worker-pool.ts";
 import { shardCount } from "../shards/shard-of.ts";
 import type { Shards } from "../shards/shards.ts";
 import type { CacheUpdater } from "./cache-updater.ts";
@@ -60,6 +60,14 @@ export interface RunState {
 	readonly undecodable: UndecodableState;
 	/** The shards that it works on, of how many, if it is sharded among servers. */
 	readonly shards: { readonly open: readonly number[]; readonly count: number } | undefined;
+}
+
+/** Keys that a run works on. */
+export interface RunWork {
+	/** Those that failed when they were reconciled last, the longest-failing first. */
+	readonly failing: readonly PooledKey[];
+	/** Those that are being reconciled, the longest-running first. */
+	readonly running: readonly PooledKey[];
 }
 
 /**
@@ -166,6 +174,18 @@ export class Run {
 			undecodable: undecodable.state(),
 			shards: this.#gate && { open: this.#gate.open, count: shardCount },
 		};
+	}
+
+	/** The keys that fail and those that are being reconciled, up to `limit` of each. */
+	work(limit: number): RunWork {
+		const pool = this.#components?.reconciler.pool;
+		return { failing: pool?.failing(limit) ?? [], running: pool?.running(limit) ?? [] };
+	}
+
+	/** What it does with a key: `idle` if nothing, `elsewhere` if another server does. */
+	keyWork(key: string): PooledKey | "idle" | "elsewhere" {
+		const state = this.#components?.reconciler.pool.keyState(key);
+		return state ?? (this.#gate?.holdOf(key) === undefined && this.#gate ? "elsewhere" : "idle");
 	}
 
 	async #start(): Promise<void> {

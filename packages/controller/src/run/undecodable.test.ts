@@ -67,7 +67,10 @@ describe("a controller whose types can't decode what is stored", () => {
 			expect.stringMatching(/demo\.v1\.Artist.*nina.*can't be decoded: malformed/),
 		]);
 		const transport = createInProcessTransport((router) => {
-			router.service(ControllerService, createControllerService(manager));
+			router.service(
+				ControllerService,
+				createControllerService(manager, { ensureReadable: async () => {} }),
+			);
 		});
 		const { controllers } = await createClient(ControllerService, transport).listControllers({});
 		expect(controllers[0]?.undecodable).toMatchObject({ count: 2, errors: reported?.errors });

@@ -89,10 +89,14 @@ describe("the reference manager of a service that imports another, in two region
 		const { beta } = await seed();
 		const manager = manage(beta);
 		await vi.waitFor(() => expect(manager.version).toBe("v1"), { timeout: 300_000 });
-		expect(manager.state()?.controllers.map(({ name }) => name)).toEqual(["db-constraint-v1"]);
+		expect(manager.reports?.state().controllers.map(({ name }) => name)).toEqual([
+			"db-constraint-v1",
+		]);
 		await beta.registry.announce("v2");
 		await vi.waitFor(() => expect(manager.version).toBe("v2"), { timeout: 300_000 });
-		expect(manager.state()?.controllers.map(({ name }) => name)).toEqual(["db-constraint-v2"]);
+		expect(manager.reports?.state().controllers.map(({ name }) => name)).toEqual([
+			"db-constraint-v2",
+		]);
 	});
 
 	it("cascades from another service through its controller", async () => {

@@ -1,4 +1,4 @@
-import type { ManagerState, Share } from "@plinth/controller";
+import type { ControllerReports, Share } from "@plinth/controller";
 import { isPlanted } from "../fault-points.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
 import { recordId } from "../shadow/shadow-records.ts";
@@ -58,9 +58,9 @@ export class ReferenceManager {
 		return this.#controllers?.version;
 	}
 
-	/** The state of the controllers of the inner manager. */
-	state(): ManagerState | undefined {
-		return this.#controllers?.state();
+	/** On the controllers of the version that runs; `undefined` if none is running. */
+	get reports(): ControllerReports | undefined {
+		return this.#controllers?.reports;
 	}
 
 	/** Runs until the signal aborts, and resolves when all work has ended. */

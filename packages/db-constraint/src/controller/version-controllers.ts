@@ -1,7 +1,7 @@
 import {
 	type ControllerManagerOptions,
+	type ControllerReports,
 	createControllerManager,
-	type ManagerState,
 	type Share,
 } from "@plinth/controller";
 import type { Constraints } from "../node/constraints.ts";
@@ -10,8 +10,8 @@ import { createDbConstraintController } from "./db-constraint-controller.ts";
 /** The controllers of one version of the service. */
 export interface VersionControllers {
 	readonly version: string;
-	/** The state of its controllers. */
-	state(): ManagerState;
+	/** On its controllers. */
+	readonly reports: ControllerReports;
 	/** Stops the controllers; resolves when all their work has ended. */
 	stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export function startVersionControllers(
 	const running = manager.run(stop.signal).catch(onFailure);
 	return {
 		version,
-		state: () => manager.state(),
+		reports: manager,
 		async stop() {
 			stop.abort();
 			await running;

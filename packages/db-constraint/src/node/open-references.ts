@@ -1,5 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { ManagerState } from "@plinth/controller";
+import type { ControllerReports } from "@plinth/controller";
 import type { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
@@ -61,8 +61,8 @@ export interface References {
 	): ServiceImpl<typeof DeploymentService>;
 	/** Starts the controllers of references. */
 	control(options: ControlOptions): void;
-	/** A report on the controllers; `undefined` before `control`. */
-	controllers(): ManagerState | undefined;
+	/** Reports on the controllers; `undefined` before `control`. */
+	controllers(): ControllerReports | undefined;
 	/** The current measurements. */
 	metrics(): ReferenceMetrics;
 	/** Stops everything that runs, and waits until it has stopped. */
@@ -221,8 +221,8 @@ class OpenReferences implements References {
 		return this.#phases.until(phase, signal);
 	}
 
-	controllers(): ManagerState | undefined {
-		return this.#manager?.state();
+	controllers(): ControllerReports | undefined {
+		return this.#manager?.reports;
 	}
 
 	metrics(): ReferenceMetrics {

@@ -2,8 +2,9 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, OwnWrites, Queue, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
-import { GetDependencyGraphRequestSchema, ListControllersRequestSchema } from "./controller_service_pb.ts";
+import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
+import { GetControllerRequestSchema, GetDependencyGraphRequestSchema, ListControllersRequestSchema, ListReconcilesRequestSchema } from "./controller_service_pb.ts";
+import { cloneID } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
@@ -28,6 +29,103 @@ export function cloneListControllersResponse(message: ListControllersResponse): 
   copy.controllers = copyItems(message.controllers, cloneController);
   if (message.holdsLease !== undefined) {
     copy.holdsLease = message.holdsLease;
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.GetControllerRequest.
+ */
+export function cloneGetControllerRequest(message: GetControllerRequest): GetControllerRequest {
+  const copy = { $typeName: message.$typeName } as GetControllerRequest;
+  copy.name = message.name;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.GetControllerResponse.
+ */
+export function cloneGetControllerResponse(message: GetControllerResponse): GetControllerResponse {
+  const copy = { $typeName: message.$typeName } as GetControllerResponse;
+  if (message.controller !== undefined) {
+    copy.controller = cloneController(message.controller);
+  }
+  copy.failing = copyItems(message.failing, cloneReconcile);
+  copy.running = copyItems(message.running, cloneReconcile);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ListReconcilesRequest.
+ */
+export function cloneListReconcilesRequest(message: ListReconcilesRequest): ListReconcilesRequest {
+  const copy = { $typeName: message.$typeName } as ListReconcilesRequest;
+  if (message.id !== undefined) {
+    copy.id = cloneID(message.id);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ListReconcilesResponse.
+ */
+export function cloneListReconcilesResponse(message: ListReconcilesResponse): ListReconcilesResponse {
+  const copy = { $typeName: message.$typeName } as ListReconcilesResponse;
+  copy.reconciles = copyItems(message.reconciles, cloneReconcile);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.Reconcile.
+ */
+export function cloneReconcile(message: Reconcile): Reconcile {
+  const copy = { $typeName: message.$typeName } as Reconcile;
+  copy.controller = message.controller;
+  copy.key = message.key;
+  copy.state = message.state;
+  if (message.inState !== undefined) {
+    copy.inState = copyDuration(message.inState);
+  }
+  if (message.dueIn !== undefined) {
+    copy.dueIn = copyDuration(message.dueIn);
+  }
+  if (message.failure !== undefined) {
+    copy.failure = cloneReconcileFailure(message.failure);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ReconcileFailure.
+ */
+export function cloneReconcileFailure(message: ReconcileFailure): ReconcileFailure {
+  const copy = { $typeName: message.$typeName } as ReconcileFailure;
+  copy.key = message.key;
+  copy.message = message.message;
+  if (message.occurredAt !== undefined) {
+    copy.occurredAt = copyTimestamp(message.occurredAt);
+  }
+  copy.attempts = message.attempts;
+  if (message.since !== undefined) {
+    copy.since = copyTimestamp(message.since);
   }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
@@ -147,6 +245,7 @@ export function cloneQueue(message: Queue): Queue {
   if (message.oldestWaiting !== undefined) {
     copy.oldestWaiting = copyDuration(message.oldestWaiting);
   }
+  copy.failing = message.failing;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -181,6 +280,9 @@ export function cloneReconciles(message: Reconciles): Reconciles {
   }
   if (message.longest !== undefined) {
     copy.longest = copyDuration(message.longest);
+  }
+  if (message.lastFailure !== undefined) {
+    copy.lastFailure = cloneReconcileFailure(message.lastFailure);
   }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
@@ -273,6 +375,14 @@ export function createControllerServiceCloningClient(client: Client<typeof Contr
     async listControllers(request, options) {
       const message = cloneListControllersRequest(create(ListControllersRequestSchema, request));
       return cloneListControllersResponse(await client.listControllers(message, options));
+    },
+    async getController(request, options) {
+      const message = cloneGetControllerRequest(create(GetControllerRequestSchema, request));
+      return cloneGetControllerResponse(await client.getController(message, options));
+    },
+    async listReconciles(request, options) {
+      const message = cloneListReconcilesRequest(create(ListReconcilesRequestSchema, request));
+      return cloneListReconcilesResponse(await client.listReconciles(message, options));
     },
     async getDependencyGraph(request, options) {
       const message = cloneGetDependencyGraphRequest(create(GetDependencyGraphRequestSchema, request));

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ID } from "../../resource/v1/resource_pb.ts";
+import { file_plinth_resource_v1_resource } from "../../resource/v1/resource_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file plinth/controller/v1/controller_service.proto.
  */
 export const file_plinth_controller_v1_controller_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIqMGCgpDb250cm9sbGVyEgwKBG5hbWUYASABKAkSDwoHbWFuYWdlcxgCIAEoCRIPCgd3YXRjaGVzGAMgAygJEjIKCXBsYWNlbWVudBgEIAEoDjIfLnBsaW50aC5jb250cm9sbGVyLnYxLlBsYWNlbWVudBIqCgVwaGFzZRgFIAEoDjIbLnBsaW50aC5jb250cm9sbGVyLnYxLlBoYXNlEisKCGluX3BoYXNlGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHJlc3RhcnRzGAcgASgNEjIKCmxhc3RfZXJyb3IYCCABKAsyHi5wbGludGguY29udHJvbGxlci52MS5SdW5FcnJvchItCghyZXF1ZXN0cxgJIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlEkAKCG1hcHBpbmdzGAogAygLMi4ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlci5NYXBwaW5nc0VudHJ5EjYKDGNhY2hlZF90eXBlcxgLIAMoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUSNAoKcmVjb25jaWxlcxgMIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSDwoHb3ZlcmR1ZRgNIAMoCRIzCgpvd25fd3JpdGVzGA4gASgLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuT3duV3JpdGVzEjkKDXN0aWxsX3J1bm5pbmcYDyADKAsyIi5wbGludGguY29udHJvbGxlci52MS5TdGlsbFJ1bm5pbmcSNgoLdW5kZWNvZGFibGUYECABKAsyIS5wbGludGguY29udHJvbGxlci52MS5VbmRlY29kYWJsZRIsCgZzaGFyZHMYESABKAsyHC5wbGludGguY29udHJvbGxlci52MS5TaGFyZHMaTAoNTWFwcGluZ3NFbnRyeRILCgNrZXkYASABKAkSKgoFdmFsdWUYAiABKAsyGy5wbGludGguY29udHJvbGxlci52MS5RdWV1ZToCOAEiJQoGU2hhcmRzEgwKBG9wZW4YASADKA0SDQoFY291bnQYAiABKA0iRwoMU3RpbGxSdW5uaW5nEgsKA2tleRgBIAEoCRIqCgdydW5uaW5nGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIiwKC1VuZGVjb2RhYmxlEg0KBWNvdW50GAEgASgNEg4KBmVycm9ycxgCIAMoCSJMCghSdW5FcnJvchIPCgdtZXNzYWdlGAEgASgJEi8KC29jY3VycmVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKfAQoFUXVldWUSDAoEbGl2ZRgBIAEoDRISCgpiYWNrZ3JvdW5kGAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SDgoGYWN0aXZlGAQgASgNEgwKBGhlbGQYBSABKA0SEgoKb2xkZXN0X2tleRgGIAEoCRIxCg5vbGRlc3Rfd2FpdGluZxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKYAQoKQ2FjaGVkVHlwZRIMCgR0eXBlGAEgASgJEgwKBHNpemUYAiABKAQSPgoHaW5kZXhlcxgDIAMoCzItLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUuSW5kZXhlc0VudHJ5Gi4KDEluZGV4ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIqcBCgpSZWNvbmNpbGVzEhEKCXN1Y2NlZWRlZBgBIAEoBBIOCgZmYWlsZWQYAiABKAQSDwoHb3ZlcmR1ZRgDIAEoBBIPCgdkcm9wcGVkGAQgASgEEigKBXRvdGFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2xvbmdlc3QYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ilgEKCU93bldyaXRlcxINCgVub3RlZBgBIAEoBBINCgV3YWl0cxgCIAEoBBIPCgd3YWl0aW5nGAMgASgNEikKBndhaXRlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxsb25nZXN0X3dhaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iGwoZR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdCKhAQoaR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2USDQoFdHlwZXMYASADKAkSNgoMZGVwZW5kZW5jaWVzGAIgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuRGVwZW5kZW5jeRIrCgZjeWNsZXMYAyADKAsyGy5wbGludGguY29udHJvbGxlci52MS5DeWNsZRIPCgdtZXJtYWlkGAQgASgJIjoKCkRlcGVuZGVuY3kSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRISCgpjb250cm9sbGVyGAMgASgJIhYKBUN5Y2xlEg0KBXR5cGVzGAEgAygJKnEKCVBsYWNlbWVudBIZChVQTEFDRU1FTlRfVU5TUEVDSUZJRUQQABIXChNQTEFDRU1FTlRfU0lOR0xFVE9OEAESGQoVUExBQ0VNRU5UX0VBQ0hfU0VSVkVSEAISFQoRUExBQ0VNRU5UX1NIQVJERUQQAyrKAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIRCg1QSEFTRV9DUkVBVEVEEAESGwoXUEhBU0VfV0FJVElOR19GT1JfTEVBU0UQAhIWChJQSEFTRV9JTklUSUFMSVpJTkcQAxIRCg1QSEFTRV9QUklNSU5HEAQSEQoNUEhBU0VfUlVOTklORxAFEhIKDlBIQVNFX1NUT1BQSU5HEAYSFQoRUEhBU0VfQkFDS0lOR19PRkYQBxIRCg1QSEFTRV9TVE9QUEVEEAgyhgIKEUNvbnRyb2xsZXJTZXJ2aWNlEnMKD0xpc3RDb250cm9sbGVycxIsLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1JlcXVlc3QaLS5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXNwb25zZSIDkAIBEnwKEkdldERlcGVuZGVuY3lHcmFwaBIvLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlcXVlc3QaMC5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIiQKFEdldENvbnRyb2xsZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkisQEKFUdldENvbnRyb2xsZXJSZXNwb25zZRI0Cgpjb250cm9sbGVyGAEgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlchIwCgdmYWlsaW5nGAIgAygLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlEjAKB3J1bm5pbmcYAyADKAsyHy5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGUiOwoVTGlzdFJlY29uY2lsZXNSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEIk0KFkxpc3RSZWNvbmNpbGVzUmVzcG9uc2USMwoKcmVjb25jaWxlcxgBIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZSLyAQoJUmVjb25jaWxlEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEjMKBXN0YXRlGAMgASgOMiQucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlU3RhdGUSKwoIaW5fc3RhdGUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoGZHVlX2luGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKB2ZhaWx1cmUYBiABKAsyJi5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVGYWlsdXJlIp4BChBSZWNvbmNpbGVGYWlsdXJlEgsKA2tleRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgEIAEoDRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowYKCkNvbnRyb2xsZXISDAoEbmFtZRgBIAEoCRIPCgdtYW5hZ2VzGAIgASgJEg8KB3dhdGNoZXMYAyADKAkSMgoJcGxhY2VtZW50GAQgASgOMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUGxhY2VtZW50EioKBXBoYXNlGAUgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYByABKA0SMgoKbGFzdF9lcnJvchgIIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAkgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSQAoIbWFwcGluZ3MYCiADKAsyLi5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyLk1hcHBpbmdzRW50cnkSNgoMY2FjaGVkX3R5cGVzGAsgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZRI0CgpyZWNvbmNpbGVzGAwgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlcxIPCgdvdmVyZHVlGA0gAygJEjMKCm93bl93cml0ZXMYDiABKAsyHy5wbGludGguY29udHJvbGxlci52MS5Pd25Xcml0ZXMSOQoNc3RpbGxfcnVubmluZxgPIAMoCzIiLnBsaW50aC5jb250cm9sbGVyLnYxLlN0aWxsUnVubmluZxI2Cgt1bmRlY29kYWJsZRgQIAEoCzIhLnBsaW50aC5jb250cm9sbGVyLnYxLlVuZGVjb2RhYmxlEiwKBnNoYXJkcxgRIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNoYXJkcxpMCg1NYXBwaW5nc0VudHJ5EgsKA2tleRgBIAEoCRIqCgV2YWx1ZRgCIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlOgI4ASIlCgZTaGFyZHMSDAoEb3BlbhgBIAMoDRINCgVjb3VudBgCIAEoDSJHCgxTdGlsbFJ1bm5pbmcSCwoDa2V5GAEgASgJEioKB3J1bm5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iLAoLVW5kZWNvZGFibGUSDQoFY291bnQYASABKA0SDgoGZXJyb3JzGAIgAygJIkwKCFJ1bkVycm9yEg8KB21lc3NhZ2UYASABKAkSLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrABCgVRdWV1ZRIMCgRsaXZlGAEgASgNEhIKCmJhY2tncm91bmQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIOCgZhY3RpdmUYBCABKA0SDAoEaGVsZBgFIAEoDRISCgpvbGRlc3Rfa2V5GAYgASgJEjEKDm9sZGVzdF93YWl0aW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2ZhaWxpbmcYCCABKA0imAEKCkNhY2hlZFR5cGUSDAoEdHlwZRgBIAEoCRIMCgRzaXplGAIgASgEEj4KB2luZGV4ZXMYAyADKAsyLS5wbGludGguY29udHJvbGxlci52MS5DYWNoZWRUeXBlLkluZGV4ZXNFbnRyeRouCgxJbmRleGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ASLlAQoKUmVjb25jaWxlcxIRCglzdWNjZWVkZWQYASABKAQSDgoGZmFpbGVkGAIgASgEEg8KB292ZXJkdWUYAyABKAQSDwoHZHJvcHBlZBgEIAEoBBIoCgV0b3RhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdsb25nZXN0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjwKDGxhc3RfZmFpbHVyZRgHIAEoCzImLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZUZhaWx1cmUilgEKCU93bldyaXRlcxINCgVub3RlZBgBIAEoBBINCgV3YWl0cxgCIAEoBBIPCgd3YWl0aW5nGAMgASgNEikKBndhaXRlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxsb25nZXN0X3dhaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iGwoZR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdCKhAQoaR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2USDQoFdHlwZXMYASADKAkSNgoMZGVwZW5kZW5jaWVzGAIgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuRGVwZW5kZW5jeRIrCgZjeWNsZXMYAyADKAsyGy5wbGludGguY29udHJvbGxlci52MS5DeWNsZRIPCgdtZXJtYWlkGAQgASgJIjoKCkRlcGVuZGVuY3kSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRISCgpjb250cm9sbGVyGAMgASgJIhYKBUN5Y2xlEg0KBXR5cGVzGAEgAygJKpMCCg5SZWNvbmNpbGVTdGF0ZRIfChtSRUNPTkNJTEVfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRSRUNPTkNJTEVfU1RBVEVfSURMRRABEhkKFVJFQ09OQ0lMRV9TVEFURV9SRUFEWRACEhsKF1JFQ09OQ0lMRV9TVEFURV9ERUxBWUVEEAMSGwoXUkVDT05DSUxFX1NUQVRFX1JVTk5JTkcQBBIbChdSRUNPTkNJTEVfU1RBVEVfT1ZFUkRVRRAFEhgKFFJFQ09OQ0lMRV9TVEFURV9IRUxEEAYSHQoZUkVDT05DSUxFX1NUQVRFX0VMU0VXSEVSRRAHEhsKF1JFQ09OQ0lMRV9TVEFURV9TVE9QUEVEEAgqcQoJUGxhY2VtZW50EhkKFVBMQUNFTUVOVF9VTlNQRUNJRklFRBAAEhcKE1BMQUNFTUVOVF9TSU5HTEVUT04QARIZChVQTEFDRU1FTlRfRUFDSF9TRVJWRVIQAhIVChFQTEFDRU1FTlRfU0hBUkRFRBADKsoBCgVQaGFzZRIVChFQSEFTRV9VTlNQRUNJRklFRBAAEhEKDVBIQVNFX0NSRUFURUQQARIbChdQSEFTRV9XQUlUSU5HX0ZPUl9MRUFTRRACEhYKElBIQVNFX0lOSVRJQUxJWklORxADEhEKDVBIQVNFX1BSSU1JTkcQBBIRCg1QSEFTRV9SVU5OSU5HEAUSEgoOUEhBU0VfU1RPUFBJTkcQBhIVChFQSEFTRV9CQUNLSU5HX09GRhAHEhEKDVBIQVNFX1NUT1BQRUQQCDLnAwoRQ29udHJvbGxlclNlcnZpY2UScwoPTGlzdENvbnRyb2xsZXJzEiwucGxpbnRoLmNvbnRyb2xsZXIudjEuTGlzdENvbnRyb2xsZXJzUmVxdWVzdBotLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1Jlc3BvbnNlIgOQAgESbQoNR2V0Q29udHJvbGxlchIqLnBsaW50aC5jb250cm9sbGVyLnYxLkdldENvbnRyb2xsZXJSZXF1ZXN0GisucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0Q29udHJvbGxlclJlc3BvbnNlIgOQAgEScAoOTGlzdFJlY29uY2lsZXMSKy5wbGludGguY29udHJvbGxlci52MS5MaXN0UmVjb25jaWxlc1JlcXVlc3QaLC5wbGludGguY29udHJvbGxlci52MS5MaXN0UmVjb25jaWxlc1Jlc3BvbnNlIgOQAgESfAoSR2V0RGVwZW5kZW5jeUdyYXBoEi8ucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdBowLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.controller.v1.ListControllersRequest
@@ -50,6 +52,190 @@ export type ListControllersResponse = Message<"plinth.controller.v1.ListControll
  */
 export const ListControllersResponseSchema: GenMessage<ListControllersResponse> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 1);
+
+/**
+ * @generated from message plinth.controller.v1.GetControllerRequest
+ */
+export type GetControllerRequest = Message<"plinth.controller.v1.GetControllerRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message plinth.controller.v1.GetControllerRequest.
+ * Use `create(GetControllerRequestSchema)` to create a new message.
+ */
+export const GetControllerRequestSchema: GenMessage<GetControllerRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 2);
+
+/**
+ * @generated from message plinth.controller.v1.GetControllerResponse
+ */
+export type GetControllerResponse = Message<"plinth.controller.v1.GetControllerResponse"> & {
+  /**
+   * @generated from field: plinth.controller.v1.Controller controller = 1;
+   */
+  controller?: Controller | undefined;
+
+  /**
+   * The keys whose last reconcile failed: the 100 that have failed for longest. `Controller.requests.failing` says how many
+   * there are.
+   *
+   * @generated from field: repeated plinth.controller.v1.Reconcile failing = 2;
+   */
+  failing: Reconcile[];
+
+  /**
+   * The reconciles that are running: the 100 longest-running.
+   *
+   * @generated from field: repeated plinth.controller.v1.Reconcile running = 3;
+   */
+  running: Reconcile[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.GetControllerResponse.
+ * Use `create(GetControllerResponseSchema)` to create a new message.
+ */
+export const GetControllerResponseSchema: GenMessage<GetControllerResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 3);
+
+/**
+ * @generated from message plinth.controller.v1.ListReconcilesRequest
+ */
+export type ListReconcilesRequest = Message<"plinth.controller.v1.ListReconcilesRequest"> & {
+  /**
+   * @generated from field: plinth.resource.v1.ID id = 1;
+   */
+  id?: ID | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.ListReconcilesRequest.
+ * Use `create(ListReconcilesRequestSchema)` to create a new message.
+ */
+export const ListReconcilesRequestSchema: GenMessage<ListReconcilesRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 4);
+
+/**
+ * @generated from message plinth.controller.v1.ListReconcilesResponse
+ */
+export type ListReconcilesResponse = Message<"plinth.controller.v1.ListReconcilesResponse"> & {
+  /**
+   * In the order in which the controllers were registered.
+   *
+   * @generated from field: repeated plinth.controller.v1.Reconcile reconciles = 1;
+   */
+  reconciles: Reconcile[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.ListReconcilesResponse.
+ * Use `create(ListReconcilesResponseSchema)` to create a new message.
+ */
+export const ListReconcilesResponseSchema: GenMessage<ListReconcilesResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 5);
+
+/**
+ * Reconcile is what a controller does with one managed resource.
+ *
+ * @generated from message plinth.controller.v1.Reconcile
+ */
+export type Reconcile = Message<"plinth.controller.v1.Reconcile"> & {
+  /**
+   * @generated from field: string controller = 1;
+   */
+  controller: string;
+
+  /**
+   * Names the resource, as in the log: `<group>.<kind>/<partition>/<namespace>/<name>`.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * @generated from field: plinth.controller.v1.ReconcileState state = 3;
+   */
+  state: ReconcileState;
+
+  /**
+   * For how long it has been ready, held or running.
+   *
+   * @generated from field: google.protobuf.Duration in_state = 4;
+   */
+  inState?: Duration | undefined;
+
+  /**
+   * In how long it is due, if it is delayed.
+   *
+   * @generated from field: google.protobuf.Duration due_in = 5;
+   */
+  dueIn?: Duration | undefined;
+
+  /**
+   * Absent unless its last reconcile failed.
+   *
+   * @generated from field: plinth.controller.v1.ReconcileFailure failure = 6;
+   */
+  failure?: ReconcileFailure | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.Reconcile.
+ * Use `create(ReconcileSchema)` to create a new message.
+ */
+export const ReconcileSchema: GenMessage<Reconcile> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 6);
+
+/**
+ * ReconcileFailure is a failed reconcile.
+ *
+ * @generated from message plinth.controller.v1.ReconcileFailure
+ */
+export type ReconcileFailure = Message<"plinth.controller.v1.ReconcileFailure"> & {
+  /**
+   * The key of its resource.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * The error, cut after 1,000 characters; empty if more than 1,000 other keys fail.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp occurred_at = 3;
+   */
+  occurredAt?: Timestamp | undefined;
+
+  /**
+   * How often the key has failed in a row. Unset in `Reconciles.last_failure`, as is `since`.
+   *
+   * @generated from field: uint32 attempts = 4;
+   */
+  attempts: number;
+
+  /**
+   * When it failed first, of these attempts.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 5;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.ReconcileFailure.
+ * Use `create(ReconcileFailureSchema)` to create a new message.
+ */
+export const ReconcileFailureSchema: GenMessage<ReconcileFailure> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
  * Controller is the state of one controller.
@@ -167,7 +353,7 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
  * Use `create(ControllerSchema)` to create a new message.
  */
 export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 2);
+  messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
  * Shards are the parts of the managed resources that a server works on.
@@ -195,7 +381,7 @@ export type Shards = Message<"plinth.controller.v1.Shards"> & {
  * Use `create(ShardsSchema)` to create a new message.
  */
 export const ShardsSchema: GenMessage<Shards> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 3);
+  messageDesc(file_plinth_controller_v1_controller_service, 9);
 
 /**
  * StillRunning is a reconcile that has been running for longer than expected.
@@ -221,7 +407,7 @@ export type StillRunning = Message<"plinth.controller.v1.StillRunning"> & {
  * Use `create(StillRunningSchema)` to create a new message.
  */
 export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 4);
+  messageDesc(file_plinth_controller_v1_controller_service, 10);
 
 /**
  * Undecodable reports cached resources whose data can't be decoded.
@@ -249,7 +435,7 @@ export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
  * Use `create(UndecodableSchema)` to create a new message.
  */
 export const UndecodableSchema: GenMessage<Undecodable> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 5);
+  messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
  * RunError is an error that ended a run.
@@ -273,7 +459,7 @@ export type RunError = Message<"plinth.controller.v1.RunError"> & {
  * Use `create(RunErrorSchema)` to create a new message.
  */
 export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 6);
+  messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
  * Queue counts the keys of a queue by state.
@@ -327,6 +513,13 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
    * @generated from field: google.protobuf.Duration oldest_waiting = 7;
    */
   oldestWaiting?: Duration | undefined;
+
+  /**
+   * Keys in any of these states that failed when they were processed last.
+   *
+   * @generated from field: uint32 failing = 8;
+   */
+  failing: number;
 };
 
 /**
@@ -334,7 +527,7 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 7);
+  messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
  * CachedType is the size of one type in a controller's cache.
@@ -365,7 +558,7 @@ export type CachedType = Message<"plinth.controller.v1.CachedType"> & {
  * Use `create(CachedTypeSchema)` to create a new message.
  */
 export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 8);
+  messageDesc(file_plinth_controller_v1_controller_service, 14);
 
 /**
  * Reconciles counts reconciles since the start.
@@ -404,6 +597,13 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
    * @generated from field: google.protobuf.Duration longest = 6;
    */
   longest?: Duration | undefined;
+
+  /**
+   * The failure that occurred last, also if its key has succeeded since.
+   *
+   * @generated from field: plinth.controller.v1.ReconcileFailure last_failure = 7;
+   */
+  lastFailure?: ReconcileFailure | undefined;
 };
 
 /**
@@ -411,7 +611,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
  * Use `create(ReconcilesSchema)` to create a new message.
  */
 export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 9);
+  messageDesc(file_plinth_controller_v1_controller_service, 15);
 
 /**
  * OwnWrites reports how keys have waited for the cache to contain their own writes.
@@ -450,7 +650,7 @@ export type OwnWrites = Message<"plinth.controller.v1.OwnWrites"> & {
  * Use `create(OwnWritesSchema)` to create a new message.
  */
 export const OwnWritesSchema: GenMessage<OwnWrites> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 10);
+  messageDesc(file_plinth_controller_v1_controller_service, 16);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphRequest
@@ -463,7 +663,7 @@ export type GetDependencyGraphRequest = Message<"plinth.controller.v1.GetDepende
  * Use `create(GetDependencyGraphRequestSchema)` to create a new message.
  */
 export const GetDependencyGraphRequestSchema: GenMessage<GetDependencyGraphRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 11);
+  messageDesc(file_plinth_controller_v1_controller_service, 17);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphResponse
@@ -501,7 +701,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
  * Use `create(GetDependencyGraphResponseSchema)` to create a new message.
  */
 export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 12);
+  messageDesc(file_plinth_controller_v1_controller_service, 18);
 
 /**
  * Dependency means that a change of one type triggers reconciles of another.
@@ -530,7 +730,7 @@ export type Dependency = Message<"plinth.controller.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 13);
+  messageDesc(file_plinth_controller_v1_controller_service, 19);
 
 /**
  * Cycle is the types of a cycle, in dependency order.
@@ -549,7 +749,86 @@ export type Cycle = Message<"plinth.controller.v1.Cycle"> & {
  * Use `create(CycleSchema)` to create a new message.
  */
 export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 14);
+  messageDesc(file_plinth_controller_v1_controller_service, 20);
+
+/**
+ * ReconcileState is the state of a managed resource in the queue of a controller.
+ *
+ * @generated from enum plinth.controller.v1.ReconcileState
+ */
+export const ReconcileState = {
+  /**
+   * @generated from enum value: RECONCILE_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Nothing is queued: the last reconcile, if any, has succeeded.
+   *
+   * @generated from enum value: RECONCILE_STATE_IDLE = 1;
+   */
+  IDLE: 1,
+
+  /**
+   * Queued, and waiting for a free worker.
+   *
+   * @generated from enum value: RECONCILE_STATE_READY = 2;
+   */
+  READY: 2,
+
+  /**
+   * Waiting for its due time, after a failure or because the last reconcile asked for it.
+   *
+   * @generated from enum value: RECONCILE_STATE_DELAYED = 3;
+   */
+  DELAYED: 3,
+
+  /**
+   * @generated from enum value: RECONCILE_STATE_RUNNING = 4;
+   */
+  RUNNING: 4,
+
+  /**
+   * Running for longer than the time limit: it was aborted, and has not ended.
+   *
+   * @generated from enum value: RECONCILE_STATE_OVERDUE = 5;
+   */
+  OVERDUE: 5,
+
+  /**
+   * Waiting for the cache to contain its own writes.
+   *
+   * @generated from enum value: RECONCILE_STATE_HELD = 6;
+   */
+  HELD: 6,
+
+  /**
+   * Another server reconciles the resource.
+   *
+   * @generated from enum value: RECONCILE_STATE_ELSEWHERE = 7;
+   */
+  ELSEWHERE: 7,
+
+  /**
+   * The controller is not running: see its phase.
+   *
+   * @generated from enum value: RECONCILE_STATE_STOPPED = 8;
+   */
+  STOPPED: 8,
+} as const;
+
+/**
+ * ReconcileState is the state of a managed resource in the queue of a controller.
+ *
+ * @generated from enum plinth.controller.v1.ReconcileState
+ */
+export type ReconcileState = (typeof ReconcileState)[keyof typeof ReconcileState] | UnknownEnum;
+
+/**
+ * Describes the enum plinth.controller.v1.ReconcileState.
+ */
+export const ReconcileStateSchema: GenEnum<ReconcileState> = /*@__PURE__*/
+  enumDesc(file_plinth_controller_v1_controller_service, 0);
 
 /**
  * Placement defines which servers of a cluster run a controller.
@@ -595,7 +874,7 @@ export type Placement = (typeof Placement)[keyof typeof Placement] | UnknownEnum
  * Describes the enum plinth.controller.v1.Placement.
  */
 export const PlacementSchema: GenEnum<Placement> = /*@__PURE__*/
-  enumDesc(file_plinth_controller_v1_controller_service, 0);
+  enumDesc(file_plinth_controller_v1_controller_service, 1);
 
 /**
  * Phase is the phase of a controller's lifecycle.
@@ -662,7 +941,7 @@ export type Phase = (typeof Phase)[keyof typeof Phase] | UnknownEnum;
  * Describes the enum plinth.controller.v1.Phase.
  */
 export const PhaseSchema: GenEnum<Phase> = /*@__PURE__*/
-  enumDesc(file_plinth_controller_v1_controller_service, 1);
+  enumDesc(file_plinth_controller_v1_controller_service, 2);
 
 /**
  * ControllerService reports on the controllers of the called server.
@@ -679,6 +958,28 @@ export const ControllerService: GenService<{
     methodKind: "unary";
     input: typeof ListControllersRequestSchema;
     output: typeof ListControllersResponseSchema;
+  },
+  /**
+   * GetController returns the state of a controller, with the keys that fail and those that it is reconciling. NotFound if
+   * the server has no controller with this name.
+   *
+   * @generated from rpc plinth.controller.v1.ControllerService.GetController
+   */
+  getController: {
+    methodKind: "unary";
+    input: typeof GetControllerRequestSchema;
+    output: typeof GetControllerResponseSchema;
+  },
+  /**
+   * ListReconciles returns what each controller that manages a resource does with it. The caller must be allowed to read the
+   * resource, and needs no other right.
+   *
+   * @generated from rpc plinth.controller.v1.ControllerService.ListReconciles
+   */
+  listReconciles: {
+    methodKind: "unary";
+    input: typeof ListReconcilesRequestSchema;
+    output: typeof ListReconcilesResponseSchema;
   },
   /**
    * GetDependencyGraph returns which types trigger reconciles of which others, and through which controllers.

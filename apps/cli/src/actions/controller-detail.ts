@@ -1,0 +1,169 @@
+import { toJson } from "@bufbuild/protobuf";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import {
+	type Controller,
+	type GetControllerResponse,
+	GetControllerResponseSchema,
+	type Queue,
+	type Reconcile,
+} from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { shortDuration } from "../configuration/duration.ts";
+import type { Io } from "../io.ts";
+import { phaseName, runsOn } from "../output/controller-text.ts";
+import type { OutputFormat } from "../output/output-format.ts";
+import { printable } from "../output/printable.ts";
+import {
+	ago,
+	failureCells,
+	failureColumns,
+	resourceOfKey,
+	stateCell,
+} from "../output/reconcile-cells.ts";
+import { plainCell, renderTable } from "../output/table.ts";
+
+/** One controller in an output format. */
+export async function showController(
+	response: GetControllerResponse,
+	output: OutputFormat,
+	io: Pick<Io, "width" | "color" | "clock">,
+): Promise<string> {
+	const form = () => toJson(GetControllerResponseSchema, response, { useProtoFieldName: true });
+	switch (output) {
+		case "name":
+			return `${response.controller?.name}\n`;
+		case "json":
+			return `${JSON.stringify(form(), undefined, 2)}\n`;
+		case "yaml":
+			return (await import("../document/to-yaml.ts")).toYaml(form());
+		case "table":
+			return describe(response, io);
+	}
+}
+
+function describe(
+	{ controller, failing, running }: GetControllerResponse,
+	io: Pick<Io, "width" | "color" | "clock">,
+): string {
+	if (controller === undefined) {
+		return "";
+	}
+	const nowMs = io.clock.now();
+	const facts = factsOf(controller, nowMs);
+	const width = Math.max(...facts.map(([field]) => field.length)) + 2;
+	const head = facts.map(([field, value]) => `${`${field}:`.padEnd(width)}${printable(value)}\n`);
+	const total = controller.requests?.failing ?? 0;
+	const more = total > failing.length ? `, the ${failing.length} that have failed for longest` : "";
+	return [
+		...head,
+		section(
+			`failing (${total}${more})`,
+			reconcilesTable(failing, { ...io, nowMs, areFailing: true }),
+		),
+		section(
+			`running (${controller.requests?.active ?? 0})`,
+			reconcilesTable(running, { ...io, nowMs, areFailing: false }),
+		),
+		section("can't be decoded", (controller.undecodable?.errors ?? []).map(line).join("")),
+	].join("");
+}
+
+function factsOf(controller: Controller, nowMs: number): readonly (readonly [string, string])[] {
+	const { lastError, requests, reconciles, restarts } = controller;
+	const facts: (readonly [string, string])[] = [
+		["name", controller.name],
+		["manages", controller.manages],
+		["watches", controller.watches.join(", ")],
+		["runs on", runsOn(controller)],
+		["phase", `${phaseName(controller.phase)} for ${short(controller.inPhase)}`],
+		["reconciles", reconcilesText(controller)],
+		["queue", requests === undefined ? "" : queueText(requests)],
+		["restarts", restarts === 0 ? "" : String(restarts)],
+		[
+			"run failed",
+			lastError === undefined
+				? ""
+				: `${ago(lastError.occurredAt, nowMs)} ago: ${lastError.message}`,
+		],
+		[
+			"last failure",
+			reconciles?.lastFailure === undefined
+				? ""
+				: `${ago(reconciles.lastFailure.occurredAt, nowMs)} ago, of ${resourceOfKey(reconciles.lastFailure.key)}: ${reconciles.lastFailure.message}`,
+		],
+	];
+	return facts.filter(([, value]) => value !== "");
+}
+
+function reconcilesText({ reconciles }: Controller): string {
+	const { succeeded = 0n, failed = 0n, overdue = 0n, total, longest } = reconciles ?? {};
+	const all = Number(succeeded + failed);
+	const meanMs = all === 0 || total === undefined ? 0 : durationMs(total) / all;
+	const times =
+		all === 0
+			? ""
+			: `, ${milliseconds(meanMs)} on average, at most ${milliseconds(longestMs(longest))}`;
+	const tooLong = overdue === 0n ? "" : `, ${overdue} aborted after their time limit`;
+	return `${succeeded} succeeded, ${failed} failed${tooLong}${times}`;
+}
+
+function longestMs(longest: Duration | undefined): number {
+	return longest === undefined ? 0 : durationMs(longest);
+}
+
+/** With three digits. */
+function milliseconds(ms: number): string {
+	return ms < 1_000
+		? `${Number(ms.toPrecision(3))} ms`
+		: `${Number((ms / 1_000).toPrecision(3))} s`;
+}
+
+function queueText({ live, background, delayed, active, held, oldestWaiting }: Queue): string {
+	const oldest =
+		oldestWaiting === undefined
+			? ""
+			: `, the oldest for ${shortDuration(durationMs(oldestWaiting))}`;
+	const parts = [
+		`${live + background} queued${oldest}`,
+		`${active} running`,
+		`${delayed} delayed`,
+		...(held === 0 ? [] : [`${held} waiting for their own writes`]),
+	];
+	return parts.join(", ");
+}
+
+function reconcilesTable(
+	reconciles: readonly Reconcile[],
+	{
+		nowMs,
+		areFailing,
+		width,
+		color,
+	}: Pick<Io, "width" | "color"> & { readonly nowMs: number; readonly areFailing: boolean },
+): string {
+	if (reconciles.length === 0) {
+		return "";
+	}
+	const columns = [
+		{ heading: "RESOURCE", cut: false },
+		{ heading: "STATE", cut: false },
+		...(areFailing ? failureColumns : []),
+	];
+	const rows = reconciles.map((each) => [
+		plainCell(resourceOfKey(each.key)),
+		stateCell(each),
+		...(areFailing ? failureCells(each, nowMs) : []),
+	]);
+	return renderTable(columns, rows, { color, width: width === undefined ? undefined : width - 2 });
+}
+
+function section(title: string, text: string): string {
+	return text === "" ? "" : `${title}:\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
+}
+
+function line(text: string): string {
+	return `${printable(text)}\n`;
+}
+
+function short(duration: Duration | undefined): string {
+	return duration === undefined ? "" : shortDuration(durationMs(duration));
+}

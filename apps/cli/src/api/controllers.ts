@@ -1,0 +1,64 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { ID } from "@plinth/proto";
+import {
+	ControllerService,
+	type GetControllerResponse,
+	type Reconcile,
+} from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import type { ServerSession } from "./server-session.ts";
+
+/** A controller with the keys that it works on. @throws Failure, also for a server that can't tell. */
+export function getController(
+	session: ServerSession,
+	name: string,
+): Promise<GetControllerResponse> {
+	const { io, connection } = session;
+	const response = connection
+		.client(ControllerService)
+		.getController({ name }, { signal: io.signal })
+		.catch((error: unknown) => {
+			if (isOlder(error)) {
+				throw new Failure(
+					exitCodes.failed,
+					"the server can't describe one controller: it is older than this command; `plinth controllers` lists all",
+				);
+			}
+			if (isNotFound(error)) {
+				const quoted = JSON.stringify(name);
+				throw new Failure(
+					exitCodes.notFound,
+					`there is no controller ${quoted}: \`plinth controllers\` lists all`,
+				);
+			}
+			throw error;
+		});
+	return session.call(response);
+}
+
+/** What each controller does with a resource; nothing if the server is older, or the resource is gone. */
+export function listReconciles(session: ServerSession, id: ID): Promise<readonly Reconcile[]> {
+	const { io, connection } = session;
+	const response = connection
+		.client(ControllerService)
+		.listReconciles({ id }, { signal: io.signal })
+		.then(
+			({ reconciles }) => reconciles,
+			(error: unknown) => {
+				if (isOlder(error) || isNotFound(error)) {
+					return [];
+				}
+				throw error;
+			},
+		);
+	return session.call(response);
+}
+
+function isOlder(error: unknown): boolean {
+	return error instanceof ConnectError && error.code === Code.Unimplemented;
+}
+
+function isNotFound(error: unknown): boolean {
+	return error instanceof ConnectError && error.code === Code.NotFound;
+}

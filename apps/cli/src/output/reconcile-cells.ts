@@ -1,0 +1,69 @@
+import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+	type Reconcile,
+	ReconcileState,
+} from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import { shortDuration } from "../configuration/duration.ts";
+import { type Cell, plainCell } from "./table.ts";
+
+/** The resource of a key, without its type and the units of tenancy that it lacks: `default/default/miles`. */
+export function resourceOfKey(key: string): string {
+	return key.split("/").slice(1).filter(Boolean).join("/");
+}
+
+/** What a controller does with a resource, for people: `running for 12s`, `retried in 8s`. */
+export function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
+	const since = inState === undefined ? "" : ` for ${short(inState)}`;
+	const isFailing = failure !== undefined;
+	switch (state) {
+		case ReconcileState.IDLE:
+			return { text: "done", tone: "good" };
+		case ReconcileState.READY:
+			return { text: `queued${since}`, tone: isFailing ? "bad" : "unsure" };
+		case ReconcileState.DELAYED: {
+			const when = dueIn === undefined ? "later" : `in ${short(dueIn)}`;
+			return isFailing
+				? { text: `failed, retried ${when}`, tone: "bad" }
+				: { text: `done, again ${when}`, tone: "good" };
+		}
+		case ReconcileState.RUNNING:
+			return { text: `running${since}`, tone: isFailing ? "bad" : "unsure" };
+		case ReconcileState.OVERDUE:
+			return { text: `overdue, running${since}`, tone: "bad" };
+		case ReconcileState.HELD:
+			return { text: `waits for its own writes${since}`, tone: "unsure" };
+		case ReconcileState.ELSEWHERE:
+			return { text: "on another server", tone: "unsure" };
+		case ReconcileState.STOPPED:
+			return { text: "not running", tone: "bad" };
+		default:
+			return plainCell("");
+	}
+}
+
+/** The attempts of a reconcile that fails, since when, and its last error; three empty cells if it does not fail. */
+export function failureCells({ failure }: Reconcile, nowMs: number): readonly Cell[] {
+	return failure === undefined
+		? [plainCell(""), plainCell(""), plainCell("")]
+		: [
+				plainCell(String(failure.attempts)),
+				plainCell(ago(failure.since, nowMs)),
+				{ text: failure.message, tone: "bad" },
+			];
+}
+
+/** The columns of `failureCells`. */
+export const failureColumns = [
+	{ heading: "ATTEMPTS", cut: false },
+	{ heading: "FAILING-FOR", cut: false },
+	{ heading: "LAST-ERROR", cut: true },
+] as const;
+
+/** How long ago something was; empty if that is not known. */
+export function ago(time: Timestamp | undefined, nowMs: number): string {
+	return time === undefined ? "" : shortDuration(nowMs - timestampMs(time));
+}
+
+function short(duration: Duration): string {
+	return shortDuration(durationMs(duration));
+}
