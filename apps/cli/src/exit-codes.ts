@@ -12,6 +12,8 @@ export const exitCodes = {
 	permission: 5,
 	unreachable: 6,
 	timeout: 7,
+	/** `plinth diff`: something differs. */
+	differs: 8,
 	interrupted: 130,
 } as const;
 

@@ -7,6 +7,7 @@ import { addControllers } from "./commands/controllers.ts";
 import { addDelete } from "./commands/delete.ts";
 import { addDeployments } from "./commands/deployments.ts";
 import { addDescribe } from "./commands/describe.ts";
+import { addDiff } from "./commands/diff.ts";
 import { addEdit } from "./commands/edit.ts";
 import { addGet, addList } from "./commands/get.ts";
 import { addRefs } from "./commands/refs.ts";
@@ -27,7 +28,7 @@ import { explainUsage } from "./usage-error.ts";
 /** All commands, in the order of the help text. Add a new command here. */
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addStatus],
-	...[addApply, addEdit, addDelete, addWait],
+	...[addApply, addDiff, addEdit, addDelete, addWait],
 	...[addRefs, addTypes, addControllers, addDeployments, addBackup],
 	...[addContext, addCompletion, addVersion],
 ];

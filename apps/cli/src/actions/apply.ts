@@ -23,11 +23,39 @@ export interface ApplyFlags {
 
 /** Creates or updates the resources of all documents. */
 export async function apply(session: ServerSession, flags: ApplyFlags): Promise<ExitCode> {
+	const show = await outcomeOf(await session.types(), flags, session.io.color);
+	return applyDocuments(session, flags, show);
+}
+
+/** Prints how the documents differ from what is stored, as `apply` would change it. Nothing is stored. */
+export async function diff(
+	session: ServerSession,
+	{ filename }: Pick<ApplyFlags, "filename">,
+): Promise<ExitCode> {
+	const types = await session.types();
+	const { showDiff } = await import("../output/show-diff.ts");
+	let differs = false;
+	const show = ({ kind, before, after }: Applied) => {
+		if (kind === "unchanged") {
+			return "";
+		}
+		differs = true;
+		return `${showDiff(before, after, types, session.io.color)}${resourceName(after)} would be ${kind}\n`;
+	};
+	const exitCode = await applyDocuments(session, { filename, dryRun: "server" }, show);
+	return exitCode === exitCodes.ok && differs ? exitCodes.differs : exitCode;
+}
+
+/** @param show - what is printed for a document that was applied. */
+async function applyDocuments(
+	session: ServerSession,
+	flags: ApplyFlags,
+	show: (applied: Applied) => string,
+): Promise<ExitCode> {
 	const { io, place, connection } = session;
 	const { server } = session.settings.endpoint;
 	const types = await session.types();
 	const all = await readFiles(flags.filename, io, { types, place });
-	const show = await outcomeOf(types, flags, io.color);
 	const progress = new ProgressLine(io);
 	let exitCode: ExitCode = exitCodes.ok;
 	const { applied, uncertain } = await applyAll(all, {

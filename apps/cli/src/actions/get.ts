@@ -1,16 +1,21 @@
 import { listResources, missingTenancy, readResource } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import type { OutputFormat } from "../output/output-format.ts";
+import { usageFailure } from "../failure.ts";
+import type { ResourceFormat } from "../output/output-format.ts";
 import { printResources } from "../output/print-resources.ts";
 import { warn } from "../warn.ts";
+import { sorted } from "./sorted.ts";
 import { parseTargets, type Target } from "./targets.ts";
 
 /** The flags of `plinth get` and `plinth list`. */
 export interface GetFlags {
-	readonly output: OutputFormat;
+	readonly output: ResourceFormat;
 	readonly allNamespaces?: boolean;
 	readonly prefix?: string;
+	/** What to order by: see `sorted`. */
+	readonly sortBy?: string;
+	readonly watch?: boolean;
 }
 
 /** Prints the resources that the words name, or all of a type. */
@@ -19,6 +24,9 @@ export async function get(
 	words: readonly string[],
 	flags: GetFlags,
 ): Promise<ExitCode> {
+	if (flags.watch) {
+		return follow(session, words, flags);
+	}
 	const targets = parseTargets(words, await session.types());
 	for (const target of targets) {
 		await print(session, target, flags, targets.length === 1);
@@ -32,9 +40,30 @@ export async function list(
 	type: string,
 	flags: GetFlags,
 ): Promise<ExitCode> {
+	if (flags.watch) {
+		return follow(session, [type], flags);
+	}
 	const known = (await session.types()).find(type);
 	await print(session, { type: known, names: [] }, flags, true);
 	return exitCodes.ok;
+}
+
+/** Prints what there is, and then every change, as `plinth watch` does. */
+async function follow(
+	session: ServerSession,
+	words: readonly string[],
+	{ sortBy, ...flags }: GetFlags,
+): Promise<ExitCode> {
+	if (sortBy !== undefined) {
+		throw usageFailure(
+			"--sort-by orders a list: changes are printed as they happen, so leave out -w",
+		);
+	}
+	if (words.length > 2) {
+		throw usageFailure("-w follows one resource or all of a type: give one name, or none");
+	}
+	const { watch } = await import("./watch.ts");
+	return watch(session, words, flags);
 }
 
 async function print(
@@ -54,9 +83,12 @@ async function print(
 			warn(session.io, missing);
 		}
 	}
-	await printResources(type, resources, {
+	const types = await session.types();
+	const { sortBy } = flags;
+	const ordered = sortBy === undefined ? resources : sorted(resources, sortBy, types);
+	await printResources(type, ordered, {
 		io: session.io,
-		types: await session.types(),
+		types,
 		format: flags.output,
 		showTenancy: everywhere,
 		isSingle: isAlone && names.length === 1,

@@ -6,7 +6,7 @@ import type { ServerSession } from "../api/server-session.ts";
 import { documentOf } from "../document/show-document.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import type { OutputFormat } from "../output/output-format.ts";
+import type { ResourceFormat } from "../output/output-format.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { ResourceTable } from "../output/resource-table.ts";
 import { plainCell, type Row, TableLayout, type Tone } from "../output/table.ts";
@@ -15,7 +15,7 @@ import { parseTypeOrTarget } from "./targets.ts";
 
 /** The flags of `plinth watch`. */
 export interface WatchFlags {
-	readonly output: OutputFormat;
+	readonly output: ResourceFormat;
 	readonly allNamespaces?: boolean;
 	readonly prefix?: string;
 	readonly changesOnly?: boolean;
@@ -120,9 +120,11 @@ async function printerOf(
 			);
 		}
 		case "table":
+		case "wide":
 			return new TablePrinter(
 				new ResourceTable(type, {
 					types,
+					isWide: output === "wide",
 					showTenancy: (allNamespaces ?? false) && hasNamespace(type.scope),
 					now: () => io.clock.now(),
 				}),

@@ -40,6 +40,28 @@ async function stored(name: string) {
 
 const alien = "type: Film\nname: alien\ndata:\n  title: Alien\n";
 
+describe("diff", () => {
+	const diff = (stdin: string) =>
+		runPlinth(["diff", "-f", "-", "--server", server.address], { stdin });
+
+	it("prints what apply would change, stores nothing, and says by its exit code whether there is anything", async () => {
+		expect(await diff(alien)).toMatchObject({
+			code: 8,
+			out: expect.stringMatching(/^\+.*\n(.*\n)*cinema\.v1\.Film\/alien would be created\n$/),
+		});
+		await apply(alien);
+		expect(await diff(alien)).toEqual({ code: 0, out: "", err: "" });
+		const other = await diff(
+			`${alien.replace("Alien", "Aliens")}---\n${alien.replace("alien", "b")}`,
+		);
+		expect(other.code).toBe(8);
+		expect(other.out).toContain("-  title: Alien\n+  title: Aliens\n");
+		expect(other.out).toContain("cinema.v1.Film/alien would be updated\n");
+		expect((await stored("alien")).data.title).toBe("Alien");
+		expect(await diff("type: Film\nname: x\n")).toMatchObject({ code: 1, out: "" });
+	});
+});
+
 describe("apply", () => {
 	it("creates, updates, and leaves alone what is as it should be, the server's defaults included", async () => {
 		expect(await apply(alien)).toEqual({ code: 0, out: "cinema.v1.Film/alien created\n", err: "" });

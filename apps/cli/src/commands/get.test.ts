@@ -97,11 +97,47 @@ default    late       solaris  Солярис 惑星                         0s
 		);
 	});
 
+	it("has all fields that fit, and the version, the uid and the owner, if it is wide", async () => {
+		const [heading, row] = (await run(["get", "film", "alien", "-o", "wide"])).out.split("\n");
+		expect(heading).toMatch(/^NAME +TITLE +GENRE +ACTORS .*STATUS +AGE +VERSION +UID +OWNER$/);
+		expect(row).toMatch(/^alien .* 0s +\d+ +[0-9A-Z]{26}$/);
+		const { columns = "" } = { columns: heading };
+		expect(columns.match(/TITLE/g)).toHaveLength(1);
+		expect(columns).toContain("RATING");
+	});
+
 	it("is colored where colors are on, and only there", async () => {
 		const { out } = await run(["get", "film", "alien"], { width: 200, color: true });
 		expect(out).toContain("\x1b[1mNAME\x1b[22m   \x1b[1mTITLE\x1b[22m");
 		expect(out).toContain("\x1b[31mRated=True, Shown=False (NoHall)\x1b[39m");
 		expect((await run(["get", "film", "alien"], { width: 200 })).out).not.toContain("\x1b");
+	});
+});
+
+describe("get --sort-by", () => {
+	const names = async (field: string) => {
+		const { out } = await run(["list", "film", "-A", "-o", "name", "--sort-by", field]);
+		return out.trim().replaceAll("cinema.v1.Film/", "").split("\n");
+	};
+
+	it("orders by name, age and fields, those without a value last", async () => {
+		expect(await names("name")).toEqual(["alien", "brazil", "solaris"]);
+		expect(await names("age")).toEqual(["solaris", "brazil", "alien"]);
+		expect(await names("data.title")).toEqual(["alien", "brazil", "solaris"]);
+		expect((await names("data.genre"))[0]).toBe("alien");
+		expect(await names("version")).toEqual(["alien", "brazil", "solaris"]);
+	});
+
+	it("says what there is to order by", async () => {
+		expect(await run(["get", "film", "--sort-by", "title"])).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("use name, age or a path such as data.priority"),
+		});
+		expect(await run(["get", "film", "-w", "--sort-by", "name"])).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("leave out -w"),
+		});
+		expect(await run(["get", "film", "alien", "brazil", "-w"])).toMatchObject({ code: 2 });
 	});
 });
 
@@ -182,7 +218,7 @@ describe("get", () => {
 		[
 			["get", "Film", "-o", "xml"],
 			2,
-			'plinth: invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name\n(run it with --help for usage)\n',
+			'plinth: invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name, wide\n(run it with --help for usage)\n',
 		],
 	])("refuses %j", async (args, code, err) => {
 		expect(await run(args)).toEqual({ code, out: "", err });

@@ -1,4 +1,6 @@
+import { Option } from "commander";
 import type { GetFlags } from "../actions/get.ts";
+import { resourceFormats } from "../output/output-format.ts";
 import { type AddCommand, allNamespacesOption, outputOption } from "./runner.ts";
 
 /** `plinth get`: prints resources by name, or all resources of a type. */
@@ -6,7 +8,9 @@ export const addGet: AddCommand = (program, run) => {
 	program
 		.command("get <type> [names...]")
 		.description("print resources by name, or all resources of a type")
-		.addOption(outputOption())
+		.addOption(outputOption(resourceFormats))
+		.addOption(sortOption())
+		.addOption(watchOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, names: readonly string[], flags: GetFlags) =>
 			run(async (session) => {
@@ -22,7 +26,9 @@ export const addList: AddCommand = (program, run) => {
 		.command("list <type>")
 		.description("print the resources of a type")
 		.option("--prefix <prefix>", "only resources whose names begin with this")
-		.addOption(outputOption())
+		.addOption(outputOption(resourceFormats))
+		.addOption(sortOption())
+		.addOption(watchOption())
 		.addOption(allNamespacesOption())
 		.action((type: string, flags: GetFlags) =>
 			run(async (session) => {
@@ -31,3 +37,16 @@ export const addList: AddCommand = (program, run) => {
 			}),
 		);
 };
+
+/** `--sort-by` of the commands that print lists. */
+function sortOption(): Option {
+	return new Option(
+		"--sort-by <field>",
+		'order by "name", "age" or a field, such as data.priority',
+	);
+}
+
+/** `-w` of the commands that print lists. */
+function watchOption(): Option {
+	return new Option("-w, --watch", "print every change afterwards, until it is interrupted");
+}

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import type { ExitCode } from "../exit-codes.ts";
-import { type OutputFormat, outputFormats } from "../output/output-format.ts";
+import { outputFormats, type ResourceFormat } from "../output/output-format.ts";
 import type { Session } from "../session.ts";
 
 /** Runs a command in a session, and closes the session. The command returns the exit code. */
@@ -13,7 +13,7 @@ export type Runner = (work: (session: Session) => Promise<ExitCode>) => Promise<
 export type AddCommand = (program: Command, run: Runner) => void;
 
 /** `-o` of the commands that print resources. */
-export function outputOption(formats: readonly OutputFormat[] = outputFormats): Option {
+export function outputOption(formats: readonly ResourceFormat[] = outputFormats): Option {
 	return new Option("-o, --output <format>", "output format").choices(formats).default("table");
 }
 

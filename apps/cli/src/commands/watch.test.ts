@@ -66,6 +66,18 @@ async function report(name: string, state: Condition_State, observedGeneration?:
 const start = (...args: readonly string[]) =>
 	startPlinth([...args, "--server", server.address], { clock });
 
+describe("get -w", () => {
+	it("prints what watch does", async () => {
+		await put("alien");
+		const command = start("get", "film", "-w", "-o", "name");
+		await command.prints("alien");
+		await put("brazil");
+		await command.prints("brazil");
+		command.interrupt();
+		expect((await command.ended).out).toBe("cinema.v1.Film/alien\ncinema.v1.Film/brazil\n");
+	});
+});
+
 describe("watch", () => {
 	it("prints what there is, and changes as they come, until it is interrupted", async () => {
 		await put("alien");

@@ -1,4 +1,5 @@
 import type { WatchFlags } from "../actions/watch.ts";
+import { resourceFormats } from "../output/output-format.ts";
 import { type AddCommand, allNamespacesOption, outputOption, wordsOf } from "./runner.ts";
 
 /** `plinth watch`: prints the current resources, then every change, until it is interrupted. */
@@ -8,7 +9,7 @@ export const addWatch: AddCommand = (program, run) => {
 		.description("print the current resources, then every change")
 		.option("--prefix <prefix>", "only resources whose names begin with this")
 		.option("--changes-only", "omit the current resources")
-		.addOption(outputOption())
+		.addOption(outputOption(resourceFormats))
 		.addOption(allNamespacesOption())
 		.action((type: string, name: string | undefined, flags: WatchFlags) =>
 			run(async (session) => {

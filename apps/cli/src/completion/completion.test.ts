@@ -49,7 +49,7 @@ describe("completion in bash", () => {
 		["plinth get Film a", ["alien", "aliens"]],
 		["plinth delete Film alien b", ["brazil"]],
 		["plinth describe Film/b", ["Film/brazil"]],
-		["plinth get Film -o ", ["table", "yaml", "json", "name"]],
+		["plinth get Film -o ", ["table", "yaml", "json", "name", "wide"]],
 		["plinth get Film --output=y", ["yaml"]],
 		["plinth get Film --al", ["--all-namespaces"]],
 		["plinth apply -f cat", ["catalog.yaml"]],

@@ -3,7 +3,7 @@ import { gvkKey } from "@plinth/resource";
 import type { KnownType, KnownTypes } from "../api/known-types.ts";
 import { documentOf } from "../document/show-document.ts";
 import type { Io } from "../io.ts";
-import type { OutputFormat } from "./output-format.ts";
+import type { ResourceFormat } from "./output-format.ts";
 import { ResourceTable } from "./resource-table.ts";
 import { renderTable } from "./table.ts";
 
@@ -11,7 +11,7 @@ import { renderTable } from "./table.ts";
 export interface PrintOptions {
 	readonly io: Io;
 	readonly types: KnownTypes;
-	readonly format: OutputFormat;
+	readonly format: ResourceFormat;
 	readonly showTenancy: boolean;
 	/** Whether one resource was requested by name. JSON is then an object instead of a list. */
 	readonly isSingle: boolean;
@@ -38,13 +38,15 @@ export async function printResources(
 			io.out(`${JSON.stringify(options.isSingle ? documents[0] : documents, undefined, 2)}\n`);
 			break;
 		}
-		case "table": {
+		case "table":
+		case "wide": {
 			if (resources.length === 0) {
 				io.err(`no resources of type ${type.key}\n`);
 				break;
 			}
 			const table = new ResourceTable(type, {
 				types,
+				isWide: format === "wide",
 				showTenancy: options.showTenancy,
 				now: () => io.clock.now(),
 			});

@@ -1,19 +1,21 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
-import { hasNamespace, hasPartition } from "@plinth/resource";
+import { displayName, hasNamespace, hasPartition } from "@plinth/resource";
 import { decodeTime } from "ulid";
 import type { KnownType, KnownTypes } from "../api/known-types.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { showData } from "../document/show-document.ts";
 import { statusCell } from "./conditions.ts";
 import { type Cell, plainCell, type Row, type TableColumn } from "./table.ts";
-import { columnsOf, type DataColumn } from "./type-columns.ts";
+import { columnsOf, type DataColumn, wideColumnsOf } from "./type-columns.ts";
 
 /** Options of a resource table. */
 export interface ResourceTableOptions {
 	readonly types: KnownTypes;
 	/** Whether there are columns for partition and namespace. */
 	readonly showTenancy: boolean;
+	/** Whether there are all fields of the data that fit into a cell, and uid, version and owner. */
+	readonly isWide: boolean;
 	/** The current time in milliseconds since the epoch, for ages. */
 	readonly now: () => number;
 }
@@ -27,7 +29,7 @@ export class ResourceTable {
 
 	constructor(type: KnownType, options: ResourceTableOptions) {
 		this.#options = options;
-		this.#dataColumns = columnsOf(type.schema);
+		this.#dataColumns = options.isWide ? wideColumnsOf(type.schema) : columnsOf(type.schema);
 		this.#units = options.showTenancy
 			? [
 					...(hasPartition(type.scope) ? (["partition"] as const) : []),
@@ -40,6 +42,7 @@ export class ResourceTable {
 			...this.#dataColumns.map(({ heading }) => ({ heading, cut: true })),
 			{ heading: "STATUS", cut: true },
 			{ heading: "AGE", cut: false },
+			...(options.isWide ? wideColumns : []),
 		];
 	}
 
@@ -57,8 +60,20 @@ export class ResourceTable {
 			...this.#dataColumns.map(({ cellOf }) => plainCell(cellOf(fields))),
 			error === undefined ? statusCell(resource) : withError(error, statusCell(resource)),
 			plainCell(ageOf(resource, this.#options.now())),
+			...(this.#options.isWide ? wideCells(resource) : []),
 		];
 	}
+}
+
+/** The further columns of a wide table. */
+const wideColumns: readonly TableColumn[] = ["VERSION", "UID", "OWNER"].map((heading) => ({
+	heading,
+	cut: heading === "OWNER",
+}));
+
+function wideCells({ id, version, owner }: Resource): Row {
+	const ownerText = owner === undefined ? "" : displayName(owner);
+	return [version, id?.uid ?? "", ownerText].map(plainCell);
 }
 
 /** The status of a resource with undecodable data. */

@@ -30,13 +30,19 @@ export function columnsOf(schema: DescMessage): readonly DataColumn[] {
 			cellOf: (data) => cellText(valueAt(data, path.split("."))),
 		}));
 	}
-	return schema.fields
-		.filter(fitsIntoCell)
-		.slice(0, maxDefaultColumns)
-		.map(({ name }) => ({
-			heading: headingOf(name),
-			cellOf: (data) => cellText(data[name]),
-		}));
+	return schema.fields.filter(fitsIntoCell).slice(0, maxDefaultColumns).map(columnOf);
+}
+
+/** The columns of a type, and then its other fields that fit into a cell. */
+export function wideColumnsOf(schema: DescMessage): readonly DataColumn[] {
+	const columns = columnsOf(schema);
+	const headings = new Set(columns.map(({ heading }) => heading));
+	const others = schema.fields.filter(fitsIntoCell).map(columnOf);
+	return [...columns, ...others.filter(({ heading }) => !headings.has(heading))];
+}
+
+function columnOf({ name }: DescField): DataColumn {
+	return { heading: headingOf(name), cellOf: (data) => cellText(data[name]) };
 }
 
 function headingOf(path: string): string {
@@ -56,7 +62,10 @@ function fitsIntoCell(field: DescField): boolean {
 }
 
 /** The value at the path. For lists, the values at the path in all entries. */
-function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+export function valueAt(
+	value: JsonValue | undefined,
+	path: readonly string[],
+): JsonValue | undefined {
 	const [field, ...rest] = path;
 	if (field === undefined || value === undefined) {
 		return value;

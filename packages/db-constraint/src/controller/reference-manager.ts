@@ -117,8 +117,9 @@ export class ReferenceManager {
 			return;
 		}
 		const { logger } = this.#options.constraints.context;
+		const before = this.#controllers?.version;
 		logger.info(
-			{ from: this.#controllers?.version, to: version },
+			{ ...(before && { before }), ...(version && { version }) },
 			"starting the reference controllers",
 		);
 		await this.#controllers?.stop();
