@@ -1,29 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { idOf, referenceTo, resourceOf } from "@plinth/resource";
-import { ensureDefaultTenancy } from "@plinth/resource-service";
-import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
-import { RegistryLab, type Started } from "../registry/registry-lab.fixture.ts";
-import { ReferenceManager } from "./reference-manager.ts";
-
-/** Starts the reference manager of a deployment. */
-function manage({ constraints, client }: Started): ReferenceManager {
-	const manager = new ReferenceManager({
-		constraints,
-		client,
-		onFailure: (failure) => {
-			throw failure;
-		},
-	});
-	const end = new AbortController();
-	const running = manager.run(end.signal);
-	onTestFinished(async () => {
-		end.abort();
-		await running;
-	});
-	return manager;
-}
+import { ThingV2, WidgetV2 } from "../lab/two-versions.fixture.ts";
+import { RegistryLab } from "../registry/registry-lab.fixture.ts";
+import type { ReferenceManager } from "./reference-manager.ts";
 
 function shows(manager: ReferenceManager, names: readonly string[]): Promise<void> {
 	return vi.waitFor(
@@ -51,7 +32,7 @@ const four = ["alpha-r1", "alpha-r2", "beta-r1", "beta-r2"];
 describe("the reference manager of a service that imports another, in two regions", () => {
 	it("follows four deployments, six with another region, and drops disabled and deleted ones", async () => {
 		const { lab, meta, beta } = await seed();
-		const manager = manage(beta);
+		const { manager } = beta;
 		await shows(manager, four);
 		await lab.start("alpha", "r3");
 		await lab.start("beta", "r3");
@@ -65,10 +46,7 @@ describe("the reference manager of a service that imports another, in two region
 
 	it("keeps a disabled deployment while it is referenced", async () => {
 		const { lab, meta, alpha, beta } = await seed();
-		for (const { backend } of [alpha, beta]) {
-			await ensureDefaultTenancy(backend, systemRuntime);
-		}
-		const manager = manage(beta);
+		const { manager } = beta;
 		await shows(manager, four);
 		await alpha.client.write({ resource: resourceOf(Thing, { id: idOf(Thing, "a") }) });
 		const likes = [referenceTo({ type: Thing.type, name: "a" })];
@@ -86,13 +64,15 @@ describe("the reference manager of a service that imports another, in two region
 	});
 
 	it("stops the inner manager when the version switches, and starts one for the new version", async () => {
-		const { beta } = await seed();
-		const manager = manage(beta);
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1");
+		await lab.start("alpha", "r1", { types: [Thing, ThingV2], version: "v1" });
+		const { manager } = await lab.start("beta", "r1", { types: [Widget, WidgetV2], version: "v1" });
 		await vi.waitFor(() => expect(manager.version).toBe("v1"), { timeout: 300_000 });
 		expect(manager.reports?.state().controllers.map(({ name }) => name)).toEqual([
 			"db-constraint-v1",
 		]);
-		await beta.registry.announce("v2");
+		await lab.change(meta, "beta-r1", { wantedVersion: "v2" });
 		await vi.waitFor(() => expect(manager.version).toBe("v2"), { timeout: 300_000 });
 		expect(manager.reports?.state().controllers.map(({ name }) => name)).toEqual([
 			"db-constraint-v2",
@@ -101,11 +81,7 @@ describe("the reference manager of a service that imports another, in two region
 
 	it("cascades from another service through its controller", async () => {
 		const { alpha, beta } = await seed();
-		for (const { backend } of [alpha, beta]) {
-			await ensureDefaultTenancy(backend, systemRuntime);
-		}
-		const managers = [manage(alpha), manage(beta)];
-		await shows(managers[1] ?? manage(beta), four);
+		await shows(beta.manager, four);
 		const a = idOf(Thing, "a");
 		await alpha.client.write({
 			resource: resourceOf(Thing, { id: a, data: create(ThingSchema, { note: "a" }) }),
@@ -128,14 +104,10 @@ describe("the reference manager of a service that imports another, in two region
 	it("serves other deployments while one does not respond", async () => {
 		const { lab, alpha, beta } = await seed();
 		const slow = await lab.start("alpha", "r3");
-		for (const { backend } of [alpha, beta, slow]) {
-			await ensureDefaultTenancy(backend, systemRuntime);
-		}
 		const silence = Promise.withResolvers<void>();
 		onTestFinished(() => silence.resolve());
 		lab.confirmations.set("alpha-r3", silence.promise);
-		const managers = [manage(alpha), manage(beta)];
-		await vi.waitFor(() => expect(managers[1]?.subscribed).toContain(alpha.registry.self.uid), {
+		await vi.waitFor(() => expect(beta.manager.subscribed).toContain(alpha.registry.self.uid), {
 			timeout: 300_000,
 		});
 		await slow.client.write({ resource: resourceOf(Thing, { id: idOf(Thing, "s") }) });

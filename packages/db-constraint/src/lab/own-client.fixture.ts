@@ -1,4 +1,4 @@
-import type { Client } from "@connectrpc/connect";
+import type { Client, ServiceImpl } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { createResourceServiceCloningClient, ResourceService } from "@plinth/proto";
 import { Namespace, Partition, type ResourceType, Tombstone, TypeRegistry } from "@plinth/resource";
@@ -7,20 +7,27 @@ import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
 
-/** The resource service of a server, as its own controllers call it. */
-export function ownClient(
+/** The resource service of a server. */
+export function ownService(
 	store: StorageBackend,
 	types: readonly ResourceType[],
 	runtime: Runtime,
-): Client<typeof ResourceService> {
+): ServiceImpl<typeof ResourceService> {
 	const builtin = [Tombstone, Partition, Namespace, ResourceShadow];
 	const others = types.filter(({ key }) => !builtin.some((each) => each.key === key));
-	const service = createResourceService({
+	return createResourceService({
 		backend: store,
 		registry: new TypeRegistry([...builtin, ...others]),
 		authorizer: insecureAllowAll,
 		runtime,
 	});
+}
+
+/** The resource service of a server, as its own controllers call it. */
+export function ownClient(
+	...[store, types, runtime]: Parameters<typeof ownService>
+): Client<typeof ResourceService> {
+	const service = ownService(store, types, runtime);
 	const transport = createInProcessTransport(
 		(router) => router.service(ResourceService, service),
 		runtime,

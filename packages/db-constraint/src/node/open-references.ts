@@ -97,6 +97,23 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	return beginReferences(options, constraints, registry);
 }
 
+/** The parts of opened references: not for users, but for tests of the parts. */
+export interface ReferencesParts {
+	readonly constraints: Constraints;
+	/** `undefined` without other deployments. */
+	readonly registry: DeploymentRegistry | undefined;
+	/** `undefined` before `control`. */
+	readonly manager: ReferenceManager | undefined;
+}
+
+/** The parts of references that `openReferences` has opened. */
+export function partsOf(references: References): ReferencesParts {
+	if (!(references instanceof OpenReferences)) {
+		throw new Error("these references were not opened here");
+	}
+	return references.parts;
+}
+
 type BegunOptions = Pick<
 	ReferencesOptions,
 	"deployment" | "leases" | "dropsVersionsInUse" | "onSuperseded" | "onFailure"
@@ -175,6 +192,14 @@ class OpenReferences implements References {
 		const unfollow = followActiveSchema(constraints.context, (schema) => this.#onSchema(schema));
 		this.#end.signal.addEventListener("abort", unfollow, { once: true });
 		this.#phases.reach("schema-begun");
+	}
+
+	get parts(): ReferencesParts {
+		return {
+			constraints: this.#constraints,
+			registry: this.#registry,
+			manager: this.#manager,
+		};
 	}
 
 	get store(): StorageBackend {

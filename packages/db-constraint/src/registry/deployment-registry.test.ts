@@ -172,7 +172,8 @@ describe("a registry", () => {
 		const refused = await meta.client.delete({ id: record }).catch(ConnectError.from);
 		expect(refused).toBeInstanceOf(ConnectError);
 		await alpha.stop();
-		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
+		const again = await lab.begin("alpha", "r1", { backend: alpha.backend });
+		await again.registry.ready(AbortSignal.timeout(300_000));
 		expect(again.registry.self).toMatchObject({
 			name: "alpha-r1",
 			predecessorUid: uid,
@@ -202,7 +203,6 @@ describe("a registry", () => {
 		expect(self).toMatchObject({ name: "alpha-r1-2", predecessorUid: before.registry.self.uid });
 		const beta = await lab.start("beta", "r1");
 		expect(beta.registry.find("alpha", "r1")?.uid).toBe(self.uid);
-		await after.registry.announce("v1");
 		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1")?.established === true);
 	});
 
@@ -316,7 +316,7 @@ describe("a registry", () => {
 		const alpha = await lab.start("alpha", "r1");
 		await lab.delete(meta, "alpha-r1");
 		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
-		await again.registry.announce("v1");
+		await again.references.until("announced", AbortSignal.timeout(300_000));
 		await expect(alpha.registry.announce("v2")).rejects.toThrow("no Deployment alpha-r1");
 		const beta = await lab.start("beta", "r1");
 		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1") !== undefined);

@@ -11,11 +11,8 @@ import {
 import { expect, it } from "vitest";
 import { Thing, ThingSchema } from "../../testdata/types.ts";
 import { make } from "../lab/lab.fixture.ts";
-import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Deployment } from "./meta-types.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
-
-const never = new AbortController().signal;
 
 function isBeta(event: WatchEvent): boolean {
 	const id = event.kind === "upsert" ? event.resource.id : undefined;
@@ -23,11 +20,16 @@ function isBeta(event: WatchEvent): boolean {
 }
 
 /** The successor establishes its references, and then tries to delete what beta may reference. */
-async function deletion({ constraints, registry, client }: Started) {
-	await registry.ready(AbortSignal.timeout(60_000));
-	await reestablishOwnReferences(constraints.context, never);
+async function deletion({ controlled, registry, client }: Started) {
+	await controlled;
 	await whenKnown(registry, () => registry.isComplete);
 	await client.delete({ id: idOf(Thing, "a") });
+}
+
+/** Registers beta, and stops it before it reports to the successor. */
+async function registerBeta(lab: RegistryLab) {
+	const beta = await lab.start("beta", "r1");
+	await beta.stop();
 }
 
 /** `alpha`, with the thing `a`, whose storage is restored, at a meta deployment with this storage. */
@@ -54,7 +56,7 @@ it("a successor waits for a deployment that a server of the meta deployment does
 			},
 		}),
 	);
-	await lab.start("beta", "r1");
+	await registerBeta(lab);
 	await expect(deletion(await restore())).rejects.toThrow(/waits for .*beta in r1/);
 });
 
@@ -87,7 +89,7 @@ it("a successor waits for a deployment that registers before it does", async () 
 	);
 	const successor = await restore();
 	await reached.promise;
-	await lab.start("beta", "r1");
+	await registerBeta(lab);
 	released.resolve();
 	await expect(deletion(successor)).rejects.toThrow(/waits for .*beta in r1/);
 });

@@ -1,6 +1,8 @@
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
+import { Thing } from "../../testdata/types.ts";
+import { ThingV2 } from "../lab/two-versions.fixture.ts";
 import { MetaSources } from "./meta-sources.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 import { RegistryView } from "./registry-view.ts";
@@ -15,7 +17,9 @@ async function two() {
 		lab.start("meta", "r1", { address, metas: addresses, backend });
 	const a = await start("meta-a");
 	const b = await start("meta-b");
-	const alpha = await lab.start("alpha", "r1", { metas: addresses });
+	const alpha = await lab.start("alpha", "r1", {
+		...{ metas: addresses, types: [Thing, ThingV2], version: "v1" },
+	});
 	return { lab, a, b, alpha, start };
 }
 
@@ -45,7 +49,7 @@ describe("a meta deployment of two servers", () => {
 		await whenKnown(registry, () => registry.find("beta", "r1") !== undefined);
 		const { uid } = beta.registry.self;
 		expect(await registry.isDeleted(uid)).toBe(false);
-		await registry.announce("v2");
+		await lab.change(b, "alpha-r1", { wantedVersion: "v2" });
 		await whenKnown(beta.registry, () => beta.registry.find("alpha", "r1")?.version === "v2");
 		await lab.delete(b, "beta-r1");
 		await whenKnown(registry, () => registry.byUid(uid) === undefined);

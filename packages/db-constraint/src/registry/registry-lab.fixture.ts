@@ -1,22 +1,20 @@
 import { type Client, Code, ConnectError, type Transport } from "@connectrpc/connect";
-import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { decodeShared, encodeData, idOf, type ResourceType, TypeRegistry } from "@plinth/resource";
-import {
-	createResourceService,
-	ensureDefaultTenancy,
-	insecureAllowAll,
-} from "@plinth/resource-service";
-import { systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { decodeShared, encodeData, idOf, type ResourceType } from "@plinth/resource";
+import { ensureDefaultTenancy } from "@plinth/resource-service";
+import { LocalLeases, SuspendableLeases, systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageBackend, type StorageIdentity } from "@plinth/storage";
 import { onTestFinished } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
-import { type Constraints, createConstraints } from "../node/constraints.ts";
+import type { ReferenceManager } from "../controller/reference-manager.ts";
+import { withLocalFences } from "../lab/local-fences.fixture.ts";
+import { controllerClients, ownService } from "../lab/own-client.fixture.ts";
+import type { Constraints } from "../node/constraints.ts";
+import { openReferences, partsOf, type References } from "../node/open-references.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
-import { ResourceShadow } from "../shadow/shadow-records.ts";
-import { recordDeletedDeployments } from "./deleted-deployments.ts";
-import { DeploymentRegistry } from "./deployment-registry.ts";
+import type { DeploymentRegistry } from "./deployment-registry.ts";
 import { Deployment, metaService, metaTypes } from "./meta-types.ts";
 
 /** Options of a deployment of a lab. */
@@ -27,17 +25,56 @@ export interface StartOptions {
 	readonly metas?: readonly string[];
 	/** Default: its name. */
 	readonly address?: string;
-	/** Default: those of the service. */
+	/** Default: those of the service, in v1. */
 	readonly types?: readonly ResourceType[];
+	/** The version that it announces. Default: the last one of its types. */
+	readonly version?: string;
+	/** Whether its controllers start once it serves. Default: they do. */
+	readonly controls?: boolean;
 }
 
-/** A running deployment. */
-export interface Started {
-	readonly registry: DeploymentRegistry;
-	readonly constraints: Constraints;
+interface StartedOptions {
+	readonly references: References;
+	readonly controlled: Promise<void>;
+	readonly failures: readonly unknown[];
 	readonly backend: StorageBackend;
 	readonly client: Client<typeof ResourceService>;
-	stop(): Promise<void>;
+	readonly stop: () => Promise<void>;
+}
+
+/** A running server of a deployment. */
+export class Started {
+	readonly references: References;
+	/** Resolves once it serves, and its controllers run if they are to; rejects if it stops before. */
+	readonly controlled: Promise<void>;
+	/** Why it must stop: a server of the product would. */
+	readonly failures: readonly unknown[];
+	/** The storage, without references. */
+	readonly backend: StorageBackend;
+	readonly client: Client<typeof ResourceService>;
+	readonly stop: () => Promise<void>;
+
+	constructor(options: StartedOptions) {
+		this.references = options.references;
+		this.controlled = options.controlled;
+		this.failures = options.failures;
+		this.backend = options.backend;
+		this.client = options.client;
+		this.stop = options.stop;
+	}
+
+	get constraints(): Constraints {
+		return partsOf(this.references).constraints;
+	}
+
+	get registry(): DeploymentRegistry {
+		return partsOf(this.references).registry ?? raise("the server has no registry");
+	}
+
+	/** The manager of its controllers, which runs once it is `controlled`. */
+	get manager(): ReferenceManager {
+		return partsOf(this.references).manager ?? raise("the server has no controllers yet");
+	}
 }
 
 /** Deployments in one process that discover each other through a registry. */
@@ -45,6 +82,7 @@ export class RegistryLab {
 	readonly #transports = new Map<string, Transport>();
 	/** End the streams of each server when it stops, by its address. */
 	readonly #ends = new Map<string, AbortController>();
+	readonly #leases = new WeakMap<StorageBackend, LocalLeases>();
 
 	/** Promises that delay confirmations to a deployment, by its name. */
 	readonly confirmations = new Map<string, Promise<void>>();
@@ -52,73 +90,74 @@ export class RegistryLab {
 	/** How many reads of resources fail from now on. */
 	failingReads = 0;
 
-	/** Starts a deployment, named `<service>-<region>`, and waits until it is registered. */
+	/** Starts a deployment, named `<service>-<region>`, and waits until it serves and its controllers run. */
 	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const started = await this.begin(service, region, options);
-		await started.registry.ready(AbortSignal.timeout(300_000));
+		await started.controlled;
 		return started;
 	}
 
-	/** Starts a deployment. */
+	/** Starts a deployment as a server does, and waits only until others can call it: it is not registered yet. */
 	async begin(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const runtime = systemRuntime;
-		const name = `${service}-${region}`;
-		const { address = name } = options;
-		const isMeta = service === metaService;
+		const { address = `${service}-${region}`, storageIncarnation, version } = options;
+		const { controls = true } = options;
 		const kept = options.backend ?? createMemoryBackend({ runtime });
-		const backend = isMeta ? recordDeletedDeployments(kept, runtime) : kept;
-		const own = isMeta ? metaTypes : (options.types ?? (service === "alpha" ? [Thing] : [Widget]));
-		const descriptor = new ServiceDescriptor({
-			types: own,
-			foreignTypes: service === "alpha" ? [] : [Thing],
-			service,
-		});
+		const local = this.#leasesOf(kept);
+		const leases = new SuspendableLeases(local);
+		const types = service === metaService ? metaTypes : (options.types ?? typesOf(service));
+		const foreignTypes = service === "alpha" ? [] : [Thing];
+		const failures: unknown[] = [];
 		let client: Client<typeof ResourceService> | undefined;
-		const registry = new DeploymentRegistry({
-			deployment: { service, region, version: "v1", address },
-			descriptor,
-			backend,
-			metaAddresses: options.metas ?? ["meta-r1"],
-			...(isMeta && { ownMeta: () => client ?? raise("not yet") }),
-			connect: (address) => this.#connect(address),
-			dropped: () => constraints.context.index.dropped,
-			...(options.storageIncarnation && { storageIncarnation: options.storageIncarnation }),
-			runtime,
-			callTimeoutMs: 500,
-		});
-		const constraints: Constraints = createConstraints({
-			backend,
-			descriptor,
-			environment: registry,
-			runtime,
+		const references = await openReferences({
+			...{ leases, runtime },
+			backend: withLocalFences(kept, local),
+			...(storageIncarnation && { identity: identityOf(storageIncarnation) }),
+			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),
+			deployment: {
+				...{ service, region, address },
+				...(version && { version }),
+				metaAddresses: options.metas ?? ["meta-r1"],
+				connect: (to) => this.#connect(to),
+				ownService: () => client ?? raise("the server is not open yet"),
+			},
+			// A call between servers of a machine that is busy may take long.
 			limits: { callTimeoutMs: 60_000 },
+			onFailure: (failure) => failures.push(failure),
 		});
-		constraints.context.index.onRegistryEntry((entry) => registry.followStored(entry));
-		await registry.open();
-		await constraints.schemaPass.begin();
-		await ensureDefaultTenancy(constraints.store, runtime);
-		const resources = createResourceService({
-			backend: constraints.store,
-			registry: new TypeRegistry([...own, ResourceShadow]),
-			authorizer: insecureAllowAll,
-		});
+		await ensureDefaultTenancy(references.store, runtime);
+		const clients = controllerClients(references.store, types, runtime);
+		client = clients.client;
 		const transport = createInProcessTransport((router) => {
-			router.service(SchemaMixinService, constraints.service);
-			router.service(ResourceService, resources);
+			router.service(SchemaMixinService, references.service);
+			router.service(ResourceService, ownService(references.store, types, runtime));
 		}, runtime);
-		client = createInProcessClient(ResourceService, transport);
 		this.#transports.set(address, transport);
 		const end = new AbortController();
 		this.#ends.set(address, end);
-		const running = Promise.allSettled([constraints.run(end.signal), registry.run(end.signal)]);
 		const stop = async () => {
-			this.#transports.delete(address);
+			if (this.#transports.get(address) === transport) {
+				this.#transports.delete(address);
+			}
 			end.abort();
-			await running;
+			await references.close();
 		};
 		onTestFinished(stop);
-		const started = { registry, constraints, backend: kept, client, stop };
-		return started;
+		const controlled = references.discover(end.signal).then(() => {
+			if (controls) {
+				references.control({ ...clients, leases });
+			}
+		});
+		// Those who wait for it are told.
+		controlled.catch(() => {});
+		return new Started({ references, controlled, failures, backend: kept, client, stop });
+	}
+
+	/** The leases that the servers of a storage share. */
+	#leasesOf(backend: StorageBackend): LocalLeases {
+		const leases = this.#leases.get(backend) ?? new LocalLeases();
+		this.#leases.set(backend, leases);
+		return leases;
 	}
 
 	/** Changes a Deployment at a meta deployment. */
@@ -127,13 +166,23 @@ export class RegistryLab {
 		name: string,
 		fields: Partial<{ disabled: boolean; wantedVersion: string }>,
 	): Promise<void> {
-		const { resource } = await meta.client.read({ id: idOf(Deployment, name) });
-		if (resource === undefined) {
-			throw new Error(`no Deployment ${name}`);
+		for (;;) {
+			const { resource } = await meta.client.read({ id: idOf(Deployment, name) });
+			if (resource === undefined) {
+				throw new Error(`no Deployment ${name}`);
+			}
+			const data = { ...decodeShared(Deployment, resource).data, ...fields };
+			const next = { ...resource, data: encodeData(Deployment.schema, data) };
+			try {
+				await meta.client.write({ resource: next });
+				return;
+			} catch (failure) {
+				// The deployment has announced something at the same time.
+				if (ConnectError.from(failure).code !== Code.Aborted) {
+					throw failure;
+				}
+			}
 		}
-		const data = { ...decodeShared(Deployment, resource).data, ...fields };
-		const next = { ...resource, data: encodeData(Deployment.schema, data) };
-		await meta.client.write({ resource: next });
 	}
 
 	/** Deletes a Deployment at a meta deployment. */
@@ -176,6 +225,15 @@ export async function whenKnown(registry: DeploymentRegistry, holds: () => boole
 			});
 		});
 	}
+}
+
+function typesOf(service: string): readonly ResourceType[] {
+	return service === "alpha" ? [Thing] : [Widget];
+}
+
+/** The identity of a storage, in one of its incarnations. */
+function identityOf(incarnation: string): StorageIdentity {
+	return { uid: "01STORAGE", incarnation, restores: 0 };
 }
 
 function raise(failure: unknown): never {

@@ -11,6 +11,8 @@ import {
 	VersionCompacted,
 } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { ThingV2, WidgetV2 } from "../lab/two-versions.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { DeletedDeployment, Deployment, metaTypes, Region } from "./meta-types.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
@@ -279,10 +281,14 @@ describe("a meta deployment that was restored", () => {
 	});
 
 	it("has the newest of what operators have set and what deployments have announced", async () => {
-		const { lab, meta, alpha } = await begun();
+		const { lab, meta, alpha: before } = await begun();
 		const beta = await lab.start("beta", "r1");
 		const backup = await backUp(meta.backend);
-		await alpha.registry.announce("v2");
+		await before.stop();
+		const alpha = await lab.start("alpha", "r1", {
+			...{ backend: before.backend, types: [Thing, ThingV2], version: "v2" },
+		});
+		await alpha.references.until("announced", AbortSignal.timeout(300_000));
 		await lab.change(meta, "beta-r1", { disabled: true });
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === true);
 		const after = await restore(lab, meta, backup);
@@ -301,14 +307,15 @@ describe("a meta deployment that was restored", () => {
 		const backup = await backUp(meta.backend);
 		await lab.delete(meta, "beta-r1");
 		await whenDeleted(alpha, before);
-		const another = await lab.start("beta", "r1");
+		const another = await lab.start("beta", "r1", { types: [Widget, WidgetV2], version: "v1" });
 		const { uid, name } = another.registry.self;
 		expect(name).toBe("beta-r1");
 		const after = await restore(lab, meta, backup);
 		await whenComplete(after, alpha, another);
-		expect([...(await deployments(after)).values()]).toContain(uid);
+		const [renamed = ""] = [...(await deployments(after))].find((each) => each[1] === uid) ?? [];
+		expect(renamed).not.toBe("");
 		expect(alpha.registry.find("beta", "r1")?.uid).toBe(uid);
-		await another.registry.announce("v2");
+		await lab.change(after, renamed, { wantedVersion: "v2" });
 		await whenKnown(alpha.registry, () => alpha.registry.byUid(uid)?.version === "v2");
 	});
 

@@ -1,17 +1,7 @@
-import { create } from "@bufbuild/protobuf";
-import { EndpointSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { followDeletions } from "../controller/follow-deletions.ts";
+import { describe, expect, it, vi } from "vitest";
 import { routeTo } from "../protocol/holder-query.ts";
-import {
-	endpointName,
-	putRecord,
-	ResourceShadow,
-	readRecord,
-	recordOf,
-} from "../shadow/shadow-records.ts";
+import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { RegistryLab } from "./registry-lab.fixture.ts";
 import { RunningServers } from "./running-servers.ts";
 
@@ -87,24 +77,18 @@ it("an idle server knows where another deployment has started a server, without 
 	const lab = new RegistryLab();
 	const meta = await lab.start("meta", "r1");
 	const alpha = await lab.start("alpha", "r1", { address: "http://alpha-1" });
-	const follower = await lab.start("beta", "r1", { address: "http://beta-1" });
-	const { backend } = follower;
-	const idle = await lab.start("beta", "r1", { address: "http://beta-2", backend });
+	const { backend, manager } = await lab.start("beta", "r1", { address: "http://beta-1" });
+	// Its controllers have not started yet: nobody tells it anything but the other server.
+	const address = "http://beta-2";
+	const idle = await lab.start("beta", "r1", { address, backend, controls: false });
 	const { uid } = alpha.registry.self;
-	const end = new AbortController();
-	onTestFinished(() => end.abort());
-	void followDeletions(follower.constraints.context, uid, () => {}, end.signal);
+	await vi.waitFor(() => expect(manager.subscribed).toContain(uid), { timeout: 60_000 });
 	await whenStored(alpha.backend, "registry");
 	// What follows is told by an event: the watch is open.
 	await whenStored(alpha.backend, "followers");
 	await meta.stop();
 
 	await lab.start("alpha", "r1", { address: "http://alpha-2", backend: alpha.backend });
-	const value = create(EndpointSchema, { address: "http://alpha-2" });
-	const name = endpointName(value.address);
-	await alpha.backend.commit([
-		putRecord(systemRuntime, name, undefined, { case: "endpoint", value }),
-	]);
 	await vi.waitFor(async () => expect(await storedAddresses(backend)).toContain("http://alpha-2"), {
 		timeout: 60_000,
 	});

@@ -7,7 +7,6 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.t
 import { make } from "../lab/lab.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "../succession/deployment-record.ts";
-import { reestablishOwnReferences } from "../succession/succession.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
 
 /** Waits until the storage has a complete registry view that contains the deployments. */
@@ -150,7 +149,8 @@ describe("a deployment that can't reach a meta deployment", () => {
 		await metaAgain.stop();
 		expect(await becomesReady(lab, backend)).toBe(false);
 		await lab.start("meta", "r1", { backend: meta.backend });
-		const successor = await lab.start("beta", "r1", { backend });
+		const successor = await lab.begin("beta", "r1", { backend });
+		await successor.registry.ready(AbortSignal.timeout(300_000));
 		expect(successor.registry.self).toMatchObject({ predecessorUid: uid, established: false });
 	});
 
@@ -184,7 +184,6 @@ describe("a deployment that can't reach a meta deployment", () => {
 		await alpha.stop();
 		await lab.delete(meta, "alpha-r1");
 		const successor = await lab.start("alpha", "r1", { backend });
-		await reestablishOwnReferences(successor.constraints.context, new AbortController().signal);
 		await whenStored(successor, "alpha-r1", "beta-r1");
 		await successor.stop();
 		await meta.stop();
