@@ -16,6 +16,7 @@ export type FaultName =
 	| "continue a pass after another schema was active"
 	| "control shadows only until the version is switched"
 	| "count references of resources that are irrevocably deleted"
+	| "count the report of a restored registry itself"
 	| "decide no without changing the guard"
 	| "decide yes, CASCADE without changing the guard"
 	| "do not tell followers which servers run"

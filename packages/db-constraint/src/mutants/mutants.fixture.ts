@@ -190,6 +190,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
 		seed: 1,
 	},
+	"count the report of a restored registry itself": {
+		rule: "A restored registry is complete only once another deployment has reported.",
+		places: 2,
+		seed: 100182,
+	},
 	"foretell the deletion of what is blocked": {
 		rule: "The plan of a deletion says what a block keeps.",
 		seed: 30,

@@ -84,6 +84,7 @@ export class DeploymentRegistry implements Environment {
 		const registry = new FollowedRegistry({
 			...{ ...shared, deployment, backend, metaAddresses, ownMeta, connect },
 			...{ dropped, running, onChange },
+			...(storageIncarnation && { storageIncarnation }),
 		});
 		const { view, sources } = registry;
 		const clients = new DeploymentClients({

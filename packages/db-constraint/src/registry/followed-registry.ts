@@ -3,6 +3,7 @@ import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { unavailable } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
@@ -18,6 +19,8 @@ import { StoredView } from "./stored-view.ts";
 export interface FollowedRegistryOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly backend: StorageBackend;
+	/** Identifies the storage, which another one has that was restored from its backup. */
+	readonly storageIncarnation?: string;
 	/** The addresses of meta deployments, in the order of preference for the registration. */
 	readonly metaAddresses: readonly string[];
 	/** The resource service of this server, if this is a meta deployment. */
@@ -130,9 +133,15 @@ export class FollowedRegistry {
 
 	/** The meta deployments that were restored and are not complete, without this one. */
 	othersRecovering(): readonly RecoveringMeta[] {
-		const { ownMeta, deployment } = this.#options;
-		const isOwn = ({ servers }: RecoveringMeta) =>
-			ownMeta !== undefined && servers.some(({ address }) => address === deployment.address);
+		const { ownMeta, deployment, storageIncarnation } = this.#options;
+		// Before it has read its own contents, it does not know by addresses that other servers are of the same deployment.
+		const isSameStorage = ({ meta }: RecoveringMeta) =>
+			storageIncarnation !== undefined &&
+			meta.storageIncarnation === storageIncarnation &&
+			!isPlanted("count the report of a restored registry itself");
+		const isOwn = (each: RecoveringMeta) =>
+			ownMeta !== undefined &&
+			(isSameStorage(each) || each.servers.some(({ address }) => address === deployment.address));
 		return this.sources.recovering().filter((each) => !isOwn(each));
 	}
 

@@ -4,7 +4,7 @@
  *
  *     restored ──before it serves──▶ recovering ──every deployment that anyone knows has reported, or was deleted──▶ complete
  *
- * At least one has reported, so that a backup from before all registrations is not taken for all there is.
+ * At least one other has reported, so that a backup from before all registrations is not taken for all there is.
  *
  * Its own Deployment says that it is recovering, so that all who read it know that what it lacks proves nothing. The record
  * of the recovery has who has reported, and whom they knew. Invariants:
@@ -298,9 +298,8 @@ export async function completeRecovery(
 		const records = (await listStrongly(backend, DeletedDeployment)).map(deletionOf);
 		const own = ownDeployment(stored);
 		const waiting = notReported(recoveryOf(recovery), stored, records, options);
-		// A backup from before all registrations names no deployment that would know of others.
 		const isReported =
-			recoveryOf(recovery).reportedBy.length > 0 ||
+			hasOthers(recoveryOf(recovery), own) ||
 			isPlanted("complete a restored registry without any report");
 		if (waiting.length > 0 || own === undefined || !isReported) {
 			return waiting;
@@ -320,6 +319,19 @@ export async function completeRecovery(
 			}
 		}
 	}
+}
+
+/**
+ * Whether another deployment has reported: a backup from before all registrations names none that would know of others, and
+ * what this one knows is what was restored.
+ */
+function hasOthers({ reportedBy }: RegistryRecovery, own: Resource | undefined): boolean {
+	const itself = new Set(
+		own === undefined || isPlanted("count the report of a restored registry itself")
+			? []
+			: [own.id?.uid ?? "", ...takenOver(deploymentOf(own))],
+	);
+	return reportedBy.some((uid) => !itself.has(uid));
 }
 
 /** The deployments that someone knows and that have not reported, have no successor and were not deleted. */

@@ -14,6 +14,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { ThingV2, WidgetV2 } from "../lab/two-versions.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
+import { acceptReport, completeRecovery } from "./meta-recovery.ts";
 import { DeletedDeployment, Deployment, metaTypes, Region } from "./meta-types.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
 
@@ -229,6 +230,25 @@ describe("a meta deployment that was restored", () => {
 		await whenComplete(after, again);
 		expect(after.registry.awaited).toEqual([]);
 		expect(again.registry.self.uid).toBe(uid);
+	});
+
+	it("is not complete when only a server of its own has reported", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1", { storageIncarnation: "one" });
+		const backup = await backUp(meta.backend);
+		const alpha = await lab.start("alpha", "r1");
+		await alpha.stop();
+		const after = await restore(lab, meta, backup);
+		const storage = { backend: after.backend, runtime: systemRuntime };
+		const { uid, predecessorUid } = after.registry.self;
+		for (const own of [uid, predecessorUid]) {
+			await acceptReport(storage, own, { deployments: [], deleted: [], knownUids: [] });
+		}
+		const known = { known: () => [], isDeleted: () => false };
+		expect(await completeRecovery({ ...storage, ...known })).toEqual([]);
+		expect(await isComplete(after)).toBe(false);
+		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
+		await whenComplete(after, again);
 	});
 
 	it("takes back a deployment of which nobody else knew, though it is complete", async () => {
