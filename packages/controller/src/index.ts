@@ -70,3 +70,4 @@ export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";
 export type { ReconcileCounts, ReconcileFailure } from "./run/reconcile-tally.ts";
 export type { RunState, RunWork } from "./run/run.ts";
+export type { EndlessChain } from "./run/write-chains.ts";

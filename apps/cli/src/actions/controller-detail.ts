@@ -90,8 +90,16 @@ function factsOf(controller: Controller, nowMs: number): readonly (readonly [str
 				? ""
 				: `${ago(reconciles.lastFailure.occurredAt, nowMs)} ago, of ${resourceOfKey(reconciles.lastFailure.key)}: ${reconciles.lastFailure.message}`,
 		],
+		["triggers itself", endlessText(controller, nowMs)],
 	];
 	return facts.filter(([, value]) => value !== "");
+}
+
+function endlessText({ reconciles }: Controller, nowMs: number): string {
+	const chain = reconciles?.endlessChain;
+	return chain === undefined
+		? ""
+		: `${ago(chain.occurredAt, nowMs)} ago: ${chain.length} reconciles in a row, the last of ${resourceOfKey(chain.key)}, each requested by what the one before had written`;
 }
 
 function reconcilesText({ reconciles }: Controller): string {

@@ -84,7 +84,7 @@ const maxKeys = 100;
 
 function controllerMessage(state: ControllerState): Controller {
 	const { run, lastError, reconciles, ownWrites } = state;
-	const { lastFailure } = reconciles;
+	const { lastFailure, endlessChain } = reconciles;
 	return create(ControllerSchema, {
 		name: state.name,
 		manages: state.manages,
@@ -121,6 +121,9 @@ function controllerMessage(state: ControllerState): Controller {
 			total: durationOf(reconciles.totalMs),
 			longest: durationOf(reconciles.longestMs),
 			...(lastFailure && { lastFailure: lastFailureInit(lastFailure) }),
+			...(endlessChain && {
+				endlessChain: { ...endlessChain, occurredAt: timestampFromMs(endlessChain.atMs) },
+			}),
 		},
 		ownWrites: {
 			noted: BigInt(ownWrites.noted),

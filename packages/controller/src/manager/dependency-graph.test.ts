@@ -3,7 +3,6 @@ import { defineController } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
 import { Album, Artist, type DemoType, demoType, Label } from "../demo-types.fixture.ts";
 import { mapOwner } from "../mappers/owner.ts";
-import { TestBench } from "../running-manager.fixture.ts";
 import { dependencyGraph, toMermaid } from "./dependency-graph.ts";
 
 function controller(name: string, manages: DemoType, ...watched: DemoType[]) {
@@ -57,16 +56,5 @@ describe("dependencyGraph", () => {
 				"",
 			].join("\n"),
 		);
-	});
-});
-
-describe("the manager", () => {
-	it("warns of a cycle, naming its types, and runs all the same", async () => {
-		await using bench = new TestBench();
-		await bench.start([controller("artist", Artist, Album), controller("album", Album, Artist)]);
-		expect(bench.messages("warn")).toEqual([
-			"controllers trigger each other in a cycle: demo.v1.Album -> demo.v1.Artist -> demo.v1.Album",
-		]);
-		expect(bench.state("artist").phase).toBe("running");
 	});
 });

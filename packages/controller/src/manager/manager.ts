@@ -13,6 +13,7 @@ import { type ControllerLimits, defaultControllerLimits } from "../run/limits.ts
 import { withFields } from "../run/log-fields.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import type { RunWork } from "../run/run.ts";
+import { type EndlessChain, WriteChains } from "../run/write-chains.ts";
 import { Shards } from "../shards/shards.ts";
 import { checkController } from "./check-controller.ts";
 import type { ManagerState, ReconcileState } from "./controller-state.ts";
@@ -88,6 +89,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 	const limits = { ...defaultControllerLimits, ...options.limits };
 	const lease =
 		leases && new SharedLease(leases, { name: leaseName, clock: runtime.clock, logger });
+	const chains = new WriteChains(runtime.clock);
 	const controllers: Controller[] = [];
 	const supervisors: Supervisor[] = [];
 	let started = false;
@@ -98,21 +100,20 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 		controllers.some(({ placement }) => placement === "singleton") ? lease : undefined;
 	return {
 		register(controller) {
-			if (started) {
-				throw new Error(
-					`controller ${controller.name} can't be registered after the manager was started`,
-				);
-			}
-			checkController(controller);
-			if (controllers.some(({ name }) => name === controller.name)) {
-				throw new Error(
-					`controller ${controller.name}: a controller with this name is already registered`,
-				);
-			}
+			checkRegistration(controller, controllers, started);
 			controllers.push(controller);
 			const named = withFields(logger, { controller: controller.name });
-			const shared = { client, cloningClient, runtime, limits };
-			const environment = { ...shared, controller, logger: named, tally: new ReconcileTally() };
+			const shared = { client, cloningClient, runtime, limits, chains };
+			const tally = new ReconcileTally();
+			const onEndlessChain = (chain: EndlessChain) => {
+				tally.triggeredItself(chain);
+				const { key, length } = chain;
+				named.warn(
+					{ key, length },
+					`reconciles trigger each other: ${reasonOf(controller, graph())}`,
+				);
+			};
+			const environment = { ...shared, controller, logger: named, tally, onEndlessChain };
 			const shards = () =>
 				leases && {
 					shards: new Shards({
@@ -133,10 +134,6 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 				throw new Error("the controller manager has already been started");
 			}
 			started = true;
-			for (const cycle of graph().cycles) {
-				const types = [...cycle, cycle[0]].join(" -> ");
-				logger.warn({ cycle }, `controllers trigger each other in a cycle: ${types}`);
-			}
 			const releaseLease = new AbortController();
 			const leaseReleased = neededLease()?.run(releaseLease.signal);
 			await Promise.all([aborted(signal), ...supervisors.map((each) => each.run(signal))]);
@@ -152,4 +149,28 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			supervisors.filter((each) => each.manages(id)).map((each) => each.reconcileOf(id)),
 		graph,
 	};
+}
+
+/** @throws Error if the controller can't be registered beside others. */
+function checkRegistration(
+	controller: Controller,
+	others: readonly Controller[],
+	hasStarted: boolean,
+): void {
+	const { name } = controller;
+	if (hasStarted) {
+		throw new Error(`controller ${name} can't be registered after the manager was started`);
+	}
+	checkController(controller);
+	if (others.some((other) => other.name === name)) {
+		throw new Error(`controller ${name}: a controller with this name is already registered`);
+	}
+}
+
+/** Why reconciles of a controller may trigger each other. */
+function reasonOf({ manages }: Controller, { cycles }: DependencyGraph): string {
+	const cycle = cycles.find((types) => types.includes(manages.key));
+	return cycle === undefined
+		? "what they write requests the next one; `when` can leave out changes that need none"
+		: `their types depend on each other: ${[...cycle, cycle[0]].join(" -> ")}`;
 }

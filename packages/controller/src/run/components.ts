@@ -94,7 +94,7 @@ function mappingScope(
 				return task.signal;
 			},
 		}),
-		request: (id, priority, shards) => reconciler.request(id, priority, shards),
+		request: (id, priority, options) => reconciler.request(id, priority, options),
 		onUndecodable: (type, resource, error) => {
 			const { id } = resource;
 			if (id !== undefined && cache.get(type, id)?.resource === resource) {

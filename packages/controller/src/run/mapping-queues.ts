@@ -8,15 +8,17 @@ import type { MapEvent, ResourceWatch } from "../define/watch.ts";
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
 import { type Outcome, type RunningWork, WorkerPool } from "../queue/worker-pool.ts";
+import type { RequestOptions } from "./reconciler.ts";
 import type { RunEnvironment } from "./run-environment.ts";
+import { writeOf } from "./write-chains.ts";
 
 /** The parts that all mapping queues of a run share. */
 export interface MappingScope {
 	readonly environment: RunEnvironment;
 	/** Creates the context of one mapping, with the shared cache if the mapper is read-only. */
 	readonly context: (task: Task, readOnly: boolean) => MapperContext;
-	/** Requests a managed resource; if shards are given, only if it is in one of them. */
-	readonly request: (id: ID, priority: Priority, shards?: ReadonlySet<number>) => void;
+	/** Requests a managed resource. */
+	readonly request: (id: ID, priority: Priority, options?: RequestOptions) => void;
 	/** Queues all managed resources. */
 	readonly requestAll: () => void;
 	/** A version of a watched resource can't be decoded. It may be older than the cached version. */
@@ -97,10 +99,17 @@ export class MappingQueue {
 			this.#scope.requestAll();
 		}
 		const context = this.#scope.context(task, this.#watch.readOnly);
+		const writes = priority === "live" ? this.#writesOf(versions) : [];
 		return requestEach(
 			versions.kept.map((version) => () => this.#mapVersion(context, version)),
-			(id) => this.#scope.request(id, priority, versions.shards),
+			(id) => this.#scope.request(id, priority, { shards: versions.shards, writes }),
 		);
+	}
+
+	/** The writes of the versions since the first, which is that from before the first change, unless it is the only one. */
+	#writesOf({ kept }: Versions): readonly string[] {
+		const { family } = this.#watch.type;
+		return kept.slice(kept.length > 1 ? 1 : 0).map(({ version }) => writeOf(family, version));
 	}
 
 	/** Maps one version. If it can't be decoded and the mapper reads its data, it maps to nothing. */

@@ -1,3 +1,5 @@
+import type { EndlessChain } from "./write-chains.ts";
+
 /** Counts of a controller's reconciles, over all of its runs. */
 export interface ReconcileCounts {
 	readonly succeeded: number;
@@ -12,6 +14,8 @@ export interface ReconcileCounts {
 	readonly longestMs: number;
 	/** The last failure of any reconcile, also if that key has succeeded since. */
 	readonly lastFailure: ReconcileFailure | undefined;
+	/** The last chain of reconciles that trigger each other, which ended with one of this controller. */
+	readonly endlessChain: EndlessChain | undefined;
 }
 
 /** A reconcile that has failed. */
@@ -25,6 +29,7 @@ export interface ReconcileFailure {
 /** Counts reconciles. */
 export class ReconcileTally {
 	#lastFailure: ReconcileFailure | undefined;
+	#endlessChain: EndlessChain | undefined;
 	#counts = { succeeded: 0, failed: 0, overdue: 0, dropped: 0, totalMs: 0, longestMs: 0 };
 
 	ended(outcome: "succeeded" | "failed", tookMs: number): void {
@@ -41,11 +46,19 @@ export class ReconcileTally {
 		this.#lastFailure = failure;
 	}
 
+	triggeredItself(chain: EndlessChain): void {
+		this.#endlessChain = chain;
+	}
+
 	dropped(): void {
 		this.#counts.dropped += 1;
 	}
 
 	counts(): ReconcileCounts {
-		return { ...this.#counts, lastFailure: this.#lastFailure };
+		return {
+			...this.#counts,
+			lastFailure: this.#lastFailure,
+			endlessChain: this.#endlessChain,
+		};
 	}
 }

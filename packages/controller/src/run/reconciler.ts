@@ -11,6 +11,7 @@ import { RequestBursts } from "./request-bursts.ts";
 import type { ShardGate } from "./shard-gate.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
+import { RequestCauses, writeOf } from "./write-chains.ts";
 
 /** The outcome of a skipped request: it is not retried before something changes. */
 const skipped: Outcome = { kind: "done" };
@@ -25,6 +26,12 @@ export interface ReconcilerOptions {
 	readonly undecodable: Pick<UndecodableResources, "note">;
 	/** Whether a queued change can be mapped without waiting for anything. */
 	readonly isMapping: () => boolean;
+}
+
+/** Options of a request of a mapper. */
+export interface RequestOptions {
+	readonly shards?: ReadonlySet<number> | undefined;
+	readonly writes?: readonly string[];
 }
 
 /**
@@ -42,8 +49,10 @@ export class Reconciler {
 	readonly #undecodable: Pick<UndecodableResources, "note">;
 	readonly #pool: WorkerPool<ID>;
 	readonly #bursts: RequestBursts;
+	readonly #causes: RequestCauses;
 
 	constructor({ scope, gate, cache, ownWrites, undecodable, isMapping }: ReconcilerOptions) {
+		this.#causes = new RequestCauses(scope.environment.chains);
 		const { controller, runtime, logger, tally } = scope.environment;
 		this.#scope = scope;
 		this.#gate = gate;
@@ -92,15 +101,16 @@ export class Reconciler {
 		});
 	}
 
-	/** The worker pool; use `enqueue` and `request` to add to it. */
-	get pool(): Omit<WorkerPool<ID>, "add" | "gather" | "lock" | "release"> {
+	/** The worker pool; use `enqueue` and `request` to add to it, and `drop` to remove from it. */
+	get pool(): Omit<WorkerPool<ID>, "add" | "drop" | "gather" | "lock" | "release"> {
 		return this.#pool;
 	}
 
-	/** Queues a managed resource. */
-	enqueue(id: ID, priority: Priority): void {
+	/** Queues a managed resource. @param write - the write of it that requests that, if it is one: see `writeOf`. */
+	enqueue(id: ID, priority: Priority, write?: string): void {
 		const key = nameKey(id);
 		if (this.#admits(key)) {
+			this.#causes.add(key, write);
 			this.#pool.add(key, id, priority);
 		} else {
 			this.#gate?.refuse(key, id);
@@ -110,8 +120,10 @@ export class Reconciler {
 	/**
 	 * Queues a request of a mapper, until the end of its burst, and fills in the units of tenancy that it omits. If
 	 * shards are given, only a resource in one of them is queued.
+	 *
+	 * @param writes - the writes of a watched resource that request that, if they are known: see `writeOf`.
 	 */
-	request(id: ID, priority: Priority, shards?: ReadonlySet<number>): void {
+	request(id: ID, priority: Priority, { shards, writes = [] }: RequestOptions = {}): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
 		if (id.type === undefined || familyKey(id.type) !== manages.family) {
@@ -131,6 +143,9 @@ export class Reconciler {
 			this.#gate?.refuse(key, requested);
 			return;
 		}
+		for (const write of writes.length === 0 ? [undefined] : writes) {
+			this.#causes.add(key, write);
+		}
 		if (this.#pool.gather(key, requested, priority)) {
 			this.#bursts.add(key);
 		}
@@ -138,6 +153,12 @@ export class Reconciler {
 
 	#admits(key: string): boolean {
 		return this.#gate === undefined || this.#gate.admits(key);
+	}
+
+	/** Drops the queued requests for the keys that match. */
+	drop(matches: (key: string) => boolean): void {
+		this.#causes.drop(matches);
+		this.#pool.drop(matches);
 	}
 
 	/** The cache contains all writes of the key. */
@@ -170,12 +191,17 @@ export class Reconciler {
 	}
 
 	async #reconcile(queued: ID, task: Task, scope: WorkScope): Promise<Outcome> {
-		const { controller, runtime, tally } = scope.environment;
+		const { controller, runtime, tally, chains, onEndlessChain } = scope.environment;
 		const startedMs = runtime.clock.monotonic();
 		let outcome: "succeeded" | "failed" = "failed";
-		const context = new WorkContext(scope, task, this.#views, (family, version) =>
-			this.#ownWrites.note(task.key, family, version),
-		);
+		const chainLength = this.#causes.take(task.key);
+		const context = new WorkContext(scope, task, this.#views, (family, version) => {
+			this.#ownWrites.note(task.key, family, version);
+			const endless = chains.wrote(task.key, writeOf(family, version), chainLength());
+			if (endless !== undefined) {
+				onEndlessChain(endless);
+			}
+		});
 		try {
 			const requeue = await controller.reconcile(context, { id: this.#newest(queued) });
 			outcome = task.stage === "overdue" ? "failed" : "succeeded";

@@ -3,6 +3,7 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { ReconcileTally } from "./reconcile-tally.ts";
+import type { EndlessChain, WriteChains } from "./write-chains.ts";
 
 /** The parts that all runs of a controller share. */
 export interface RunEnvironment {
@@ -16,4 +17,8 @@ export interface RunEnvironment {
 	readonly logger: Logger;
 	readonly limits: ControllerLimits;
 	readonly tally: ReconcileTally;
+	/** Those of all controllers of the manager. */
+	readonly chains: WriteChains;
+	/** Reconciles trigger each other without an end. */
+	readonly onEndlessChain: (chain: EndlessChain) => void;
 }

@@ -38,7 +38,7 @@ export class ShardWork implements ShardFollower {
 		const { pool } = components.reconciler;
 		const matches = inShard(shard);
 		const isDraining = gate.close(shard);
-		pool.drop(matches);
+		components.reconciler.drop(matches);
 		const ended = () =>
 			Promise.all([...pool.working].filter(([key]) => matches(key)).map(([, end]) => end));
 		const hasEnded = await settlesWithin(runtime.clock, limits.stopFinishMs, ended());
@@ -57,7 +57,7 @@ export class ShardWork implements ShardFollower {
 		const { gate, components } = this.#options;
 		const { pool } = components.reconciler;
 		gate.lost(shard);
-		pool.drop(inShard(shard));
+		components.reconciler.drop(inShard(shard));
 		pool.abort(new Error(`the lease of shard ${shard} is lost`), inShard(shard));
 	}
 

@@ -9,6 +9,7 @@ import { Task } from "../queue/task.ts";
 import { defaultControllerLimits } from "../run/limits.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { WorkContext } from "../run/work-context.ts";
+import { WriteChains } from "../run/write-chains.ts";
 
 /** The options of one call of a reconciler. */
 export interface CallReconcileOptions {
@@ -40,6 +41,8 @@ export async function callReconcile(
 		logger,
 		limits: defaultControllerLimits,
 		tally: new ReconcileTally(),
+		chains: new WriteChains(runtime.clock),
+		onEndlessChain: () => {},
 	};
 	const hold = { fence: undefined };
 	const scope = { environment, hold, fence: undefined, refusal: () => undefined };

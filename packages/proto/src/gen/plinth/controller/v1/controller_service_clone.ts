@@ -2,7 +2,7 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerService, Cycle, Dependency, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
+import type { CachedType, Controller, ControllerService, Cycle, Dependency, EndlessChain, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
 import { GetControllerRequestSchema, GetDependencyGraphRequestSchema, ListControllersRequestSchema, ListReconcilesRequestSchema } from "./controller_service_pb.ts";
 import { cloneID } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -283,6 +283,25 @@ export function cloneReconciles(message: Reconciles): Reconciles {
   }
   if (message.lastFailure !== undefined) {
     copy.lastFailure = cloneReconcileFailure(message.lastFailure);
+  }
+  if (message.endlessChain !== undefined) {
+    copy.endlessChain = cloneEndlessChain(message.endlessChain);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.EndlessChain.
+ */
+export function cloneEndlessChain(message: EndlessChain): EndlessChain {
+  const copy = { $typeName: message.$typeName } as EndlessChain;
+  copy.key = message.key;
+  copy.length = message.length;
+  if (message.occurredAt !== undefined) {
+    copy.occurredAt = copyTimestamp(message.occurredAt);
   }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
