@@ -8,7 +8,6 @@ import type { MappingQueue } from "./mapping-queues.ts";
 import { eventsPerTurn } from "./prime-cache.ts";
 import type { Reconciler } from "./reconciler.ts";
 import type { RunEnvironment } from "./run-environment.ts";
-import { writeOf } from "./write-chains.ts";
 
 /** While more keys than this are ready, producers that can wait add no more. */
 export const readyLimit = 10_000;
@@ -31,8 +30,7 @@ export function enqueueOnChange(
 	return (change) => {
 		const { id, version } = change.kind === "deleted" ? change.previous : change.current;
 		if (id !== undefined && when(change)) {
-			const write = change.kind === "deleted" ? undefined : writeOf(type.family, version);
-			reconciler.enqueue(id, "live", write);
+			reconciler.enqueue(id, "live", change.kind === "deleted" ? undefined : version);
 		}
 	};
 }

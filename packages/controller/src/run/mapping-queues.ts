@@ -10,7 +10,6 @@ import type { Task } from "../queue/task.ts";
 import { type Outcome, type RunningWork, WorkerPool } from "../queue/worker-pool.ts";
 import type { RequestOptions } from "./reconciler.ts";
 import type { RunEnvironment } from "./run-environment.ts";
-import { writeOf } from "./write-chains.ts";
 
 /** The parts that all mapping queues of a run share. */
 export interface MappingScope {
@@ -99,17 +98,11 @@ export class MappingQueue {
 			this.#scope.requestAll();
 		}
 		const context = this.#scope.context(task, this.#watch.readOnly);
-		const writes = priority === "live" ? this.#writesOf(versions) : [];
+		const writes = versionsSinceFirst(versions);
 		return requestEach(
 			versions.kept.map((version) => () => this.#mapVersion(context, version)),
 			(id) => this.#scope.request(id, priority, { shards: versions.shards, writes }),
 		);
-	}
-
-	/** The writes of the versions since the first, which is that from before the first change, unless it is the only one. */
-	#writesOf({ kept }: Versions): readonly string[] {
-		const { family } = this.#watch.type;
-		return kept.slice(kept.length > 1 ? 1 : 0).map(({ version }) => writeOf(family, version));
 	}
 
 	/** Maps one version. If it can't be decoded and the mapper reads its data, it maps to nothing. */
@@ -204,6 +197,11 @@ function versionsOf(change: Change): readonly Resource[] {
 		case "deleted":
 			return [change.previous];
 	}
+}
+
+/** The versions since the first, which is that from before the first change, unless it is the only one. */
+function versionsSinceFirst({ kept }: Versions): readonly string[] {
+	return kept.slice(kept.length > 1 ? 1 : 0).map(({ version }) => version);
 }
 
 function mergeVersions(earlier: Versions, later: Versions): Versions {

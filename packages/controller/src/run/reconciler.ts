@@ -11,7 +11,7 @@ import { RequestBursts } from "./request-bursts.ts";
 import type { ShardGate } from "./shard-gate.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
-import { RequestCauses, writeOf } from "./write-chains.ts";
+import { RequestCauses } from "./write-chains.ts";
 
 /** The outcome of a skipped request: it is not retried before something changes. */
 const skipped: Outcome = { kind: "done" };
@@ -31,8 +31,11 @@ export interface ReconcilerOptions {
 /** Options of a request of a mapper. */
 export interface RequestOptions {
 	readonly shards?: ReadonlySet<number> | undefined;
-	readonly writes?: readonly string[];
+	readonly writes?: readonly (string | undefined)[];
 }
+
+/** That something else than a write requests a resource. */
+const notWritten = [undefined] as const;
 
 /**
  * The queue of requests of a run, and the calls of the controller's `reconcile` for them. Requests of mappers
@@ -106,11 +109,13 @@ export class Reconciler {
 		return this.#pool;
 	}
 
-	/** Queues a managed resource. @param write - the write of it that requests that, if it is one: see `writeOf`. */
+	/** Queues a managed resource. @param write - the version of the write that requests that, if it is one. */
 	enqueue(id: ID, priority: Priority, write?: string): void {
 		const key = nameKey(id);
 		if (this.#admits(key)) {
-			this.#causes.add(key, write);
+			if (priority === "live") {
+				this.#causes.add(key, write);
+			}
 			this.#pool.add(key, id, priority);
 		} else {
 			this.#gate?.refuse(key, id);
@@ -121,9 +126,9 @@ export class Reconciler {
 	 * Queues a request of a mapper, until the end of its burst, and fills in the units of tenancy that it omits. If
 	 * shards are given, only a resource in one of them is queued.
 	 *
-	 * @param writes - the writes of a watched resource that request that, if they are known: see `writeOf`.
+	 * @param options - `writes` are the versions of the writes of a watched resource that request that, if it is such.
 	 */
-	request(id: ID, priority: Priority, { shards, writes = [] }: RequestOptions = {}): void {
+	request(id: ID, priority: Priority, { shards, writes = notWritten }: RequestOptions = {}): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
 		if (id.type === undefined || familyKey(id.type) !== manages.family) {
@@ -143,8 +148,10 @@ export class Reconciler {
 			this.#gate?.refuse(key, requested);
 			return;
 		}
-		for (const write of writes.length === 0 ? [undefined] : writes) {
-			this.#causes.add(key, write);
+		if (priority === "live") {
+			for (const write of writes) {
+				this.#causes.add(key, write);
+			}
 		}
 		if (this.#pool.gather(key, requested, priority)) {
 			this.#bursts.add(key);
@@ -194,10 +201,10 @@ export class Reconciler {
 		const { controller, runtime, tally, chains, onEndlessChain } = scope.environment;
 		const startedMs = runtime.clock.monotonic();
 		let outcome: "succeeded" | "failed" = "failed";
-		const chainLength = this.#causes.take(task.key);
+		const cause = this.#causes.take(task.key);
 		const context = new WorkContext(scope, task, this.#views, (family, version) => {
 			this.#ownWrites.note(task.key, family, version);
-			const endless = chains.wrote(task.key, writeOf(family, version), chainLength());
+			const endless = chains.wrote(task.key, version, cause);
 			if (endless !== undefined) {
 				onEndlessChain(endless);
 			}

@@ -32,15 +32,15 @@ const reportAgainMs = 3_600_000;
  *
  * Controllers that reach what they want end each chain soon. A chain of `maxLength` writes proves that they trigger each
  * other, or themselves: nobody else has changed anything meanwhile. A reconcile that is requested by several changes
- * continues the shortest of their chains, and begins a new one if anything else has requested it: a user, priming, a resync,
- * its own wish to be repeated, a failure.
+ * continues the shortest of their chains, and begins a new one if anything else has requested it: a user, an event of a
+ * custom watch, its own wish to be repeated, a failure. Priming and resyncs, which are rare, do not count as requests.
  *
  * What is not known counts as the begin of a chain, such as writes of other servers, and deletions. So a cycle may stay
  * unnoticed, and nothing else is taken for one.
  */
 export class WriteChains {
 	readonly #clock: Clock;
-	/** The lengths of the chains that end with recent writes, in the order of these. */
+	/** The lengths of the chains that end with recent writes, by their versions, in the order of the writes. */
 	readonly #lengths = new Map<string, number>();
 	/** When keys were reported last, on the monotonic clock. */
 	readonly #reportedMs = new Map<string, number>();
@@ -49,22 +49,43 @@ export class WriteChains {
 		this.#clock = clock;
 	}
 
-	/** The length of the chain that ends with a write; `undefined` if the write is not known. */
-	lengthOf(write: string): number | undefined {
-		return this.#lengths.get(write);
+	/** Whether no reconcile has written anything yet. */
+	get isEmpty(): boolean {
+		return this.#lengths.size === 0;
+	}
+
+	/** The length of the chain that ends with the write of this version; `undefined` if the write is not known. */
+	lengthOf(version: string): number | undefined {
+		return this.#lengths.get(version);
+	}
+
+	/** The length of the chain that has requested a reconcile, once its own write has a response: then others have theirs. */
+	lengthBefore(cause: Cause): number {
+		switch (typeof cause) {
+			case "number":
+				return cause;
+			case "string":
+				return this.lengthOf(cause) ?? 0;
+			case "object": {
+				const { length, unknown } = cause;
+				return Math.min(length, ...unknown.map((version) => this.lengthOf(version) ?? 0));
+			}
+		}
 	}
 
 	/**
 	 * A reconcile has written.
 	 *
 	 * @param key - that of the reconcile.
-	 * @param length - of the chain that has requested it.
+	 * @param version - of the write.
+	 * @param cause - what has requested the reconcile.
 	 * @returns the chain, if it is too long and was not reported within the last hour.
 	 */
-	wrote(key: string, write: string, length: number): EndlessChain | undefined {
-		this.#lengths.set(write, length + 1);
+	wrote(key: string, version: string, cause: Cause): EndlessChain | undefined {
+		const length = this.lengthBefore(cause) + 1;
+		this.#lengths.set(version, length);
 		forgetOldest(this.#lengths, maxWrites);
-		return length + 1 >= maxLength ? this.#report(key, length + 1) : undefined;
+		return length >= maxLength ? this.#report(key, length) : undefined;
 	}
 
 	#report(key: string, length: number): EndlessChain | undefined {
@@ -80,19 +101,20 @@ export class WriteChains {
 	}
 }
 
-/** Identifies a write among all that concern one storage. */
-export function writeOf(family: string, version: string): string {
-	return `${family}@${version}`;
-}
+/**
+ * What has requested a key: the length of the shortest chain; or the version of a write that is not known yet, since the
+ * event of a write may be faster than its response; or several. There is one for each event, so most are no objects.
+ */
+export type Cause = number | string | SeveralCauses;
 
-interface Cause {
+interface SeveralCauses {
 	/** The length of the shortest chain that is known of. */
 	length: number;
-	/** Writes that were not known yet: their events may be faster than their responses. */
+	/** The versions of writes that were not known yet. */
 	readonly unknown: string[];
 }
 
-/** What has requested the queued keys of a run. */
+/** What has requested the queued keys of a run. A key that is not in here begins a chain. */
 export class RequestCauses {
 	readonly #chains: WriteChains;
 	readonly #causes = new Map<string, Cause>();
@@ -101,36 +123,24 @@ export class RequestCauses {
 		this.#chains = chains;
 	}
 
-	/** A key is requested. @param write - the change that requests it; `undefined` if it is something else. */
+	/** A key is requested. @param write - the version of the write that requests it; `undefined` if it is something else. */
 	add(key: string, write: string | undefined): void {
-		const length = write === undefined ? 0 : this.#chains.lengthOf(write);
-		const cause = this.#causes.get(key);
-		if (cause === undefined) {
-			this.#causes.set(key, {
-				length: length ?? Number.POSITIVE_INFINITY,
-				unknown: length === undefined && write !== undefined ? [write] : [],
-			});
-		} else if (length !== undefined) {
-			cause.length = Math.min(cause.length, length);
-		} else if (cause.unknown.length >= maxUnknown) {
-			cause.length = 0;
-		} else if (write !== undefined) {
-			cause.unknown.push(write);
+		const known = this.#causes.get(key);
+		if (known === 0 || (known === undefined && this.#chains.isEmpty)) {
+			return;
 		}
+		const cause = write === undefined ? 0 : (this.#chains.lengthOf(write) ?? write);
+		this.#causes.set(key, known === undefined || cause === 0 ? cause : both(known, cause));
 	}
 
-	/**
-	 * A key is reconciled now. Returns the length of the chain that has requested it, once that is needed: by then, responses
-	 * that were slower than their events have come.
-	 */
-	take(key: string): () => number {
+	/** A key is reconciled now: what has requested it. */
+	take(key: string): Cause {
 		const cause = this.#causes.get(key);
 		if (cause === undefined) {
-			return () => 0;
+			return 0;
 		}
 		this.#causes.delete(key);
-		const { length, unknown } = cause;
-		return () => Math.min(length, ...unknown.map((write) => this.#chains.lengthOf(write) ?? 0));
+		return cause;
 	}
 
 	/** Forgets the keys that match: they are not queued any more. */
@@ -141,6 +151,27 @@ export class RequestCauses {
 			}
 		}
 	}
+}
+
+function both(known: Cause, cause: number | string): Cause {
+	if (typeof known === "number" && typeof cause === "number") {
+		return Math.min(known, cause);
+	}
+	const several =
+		typeof known === "object"
+			? known
+			: {
+					length: typeof known === "number" ? known : Number.POSITIVE_INFINITY,
+					unknown: typeof known === "string" ? [known] : [],
+				};
+	if (typeof cause === "number") {
+		several.length = Math.min(several.length, cause);
+	} else if (several.unknown.length < maxUnknown) {
+		several.unknown.push(cause);
+	} else {
+		return 0;
+	}
+	return several;
 }
 
 function forgetOldest(map: Map<string, unknown>, max: number): void {
