@@ -6,6 +6,9 @@ import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
 /** The number of guards. It must never change: all servers must assign a target to the same guard. */
 const guardCount = 256;
 
+/** How many guards one commit changes, if all are changed: a storage that fails some commits would never change all, one by one. */
+const batchSize = 64;
+
 /** The counter of a guard wraps here: a guard never grows, so it can be changed when the storage is full. */
 const mostChanges = 100n;
 
@@ -63,8 +66,9 @@ export class Guards {
 
 	/** Changes all guards: every write that has read one of them before fails. */
 	async changeAll(): Promise<void> {
-		for (let at = 0; at < guardCount; at++) {
-			await this.#change(`guard-${at}`);
+		const names = Array.from({ length: guardCount }, (_, at) => `guard-${at}`);
+		for (let at = 0; at < guardCount; at += batchSize) {
+			await this.#put(names.slice(at, at + batchSize));
 		}
 	}
 
@@ -79,7 +83,7 @@ export class Guards {
 			.then(() => {
 				this.#waiting.delete(name);
 				this.#running.set(name, change);
-				return this.#put(name);
+				return this.#put([name]);
 			})
 			.finally(() => {
 				if (this.#running.get(name) === change) {
@@ -90,20 +94,24 @@ export class Guards {
 		return change;
 	}
 
-	async #put(name: string): Promise<string> {
+	/** Changes guards in one commit, and returns its version. */
+	async #put(names: readonly string[]): Promise<string> {
 		for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
-			const stored = await readRecord(this.#backend, name, { consistency });
-			const changes = stored?.record.case === "guard" ? stored.record.value.changes : 0n;
-			try {
-				const { version } = await this.#backend.commit([
-					putRecord(this.#runtime, name, stored?.resource, {
+			const mutations = await Promise.all(
+				names.map(async (name): Promise<Mutation> => {
+					const stored = await readRecord(this.#backend, name, { consistency });
+					const changes = stored?.record.case === "guard" ? stored.record.value.changes : 0n;
+					return putRecord(this.#runtime, name, stored?.resource, {
 						case: "guard",
 						value: { changes: (changes % mostChanges) + 1n },
-					}),
-				]);
+					});
+				}),
+			);
+			try {
+				const { version } = await this.#backend.commit(mutations);
 				return version;
 			} catch (failure) {
-				// Another server has changed it, possibly before the query.
+				// Another server has changed one of them, possibly before the query.
 				if (!(failure instanceof CasFailure)) {
 					throw failure;
 				}

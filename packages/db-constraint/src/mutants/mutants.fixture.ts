@@ -163,7 +163,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
-		seed: 195,
+		seed: 24,
 		options: ["--losses", "1"],
 	},
 	"leave the record of a server that has died": {
@@ -264,7 +264,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report only what this server has read": {
 		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
-		seed: 207,
+		seed: 319,
 		options: ["--restore-meta"],
 	},
 	"forget what a restored registry lacks": {
@@ -302,7 +302,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 7,
+		seed: 29,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",

@@ -74,7 +74,7 @@ export async function allHolders(
 				const some = positions.slice(from, from + targetsPerRequest);
 				const targets = some.flatMap((each) => resources[each] ?? []);
 				const described = await describe(context, uid, targets, caller, limit).catch(
-					(failure: unknown) => reasonOf(deployed, failure),
+					(failure: unknown) => unreachable(context, deployed, failure),
 				);
 				for (const [i, position] of some.entries()) {
 					const result = found[position];
@@ -122,6 +122,16 @@ async function describe(
 			{ timeoutMs: limits.callTimeoutMs },
 		);
 	return described;
+}
+
+/** A deployment that was deleted holds nothing. Of any other one that is not reached, it is not known what it holds. */
+async function unreachable(
+	{ environment }: ConstraintContext,
+	deployed: Deployed,
+	failure: unknown,
+): Promise<readonly DescribeHoldersResponse_Holders[] | string> {
+	const isDeleted = await environment.isDeleted(deployed.uid).catch(() => false);
+	return isDeleted ? [] : reasonOf(deployed, failure);
 }
 
 function reasonOf(deployed: Deployed, failure: unknown): string {

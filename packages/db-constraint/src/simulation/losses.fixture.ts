@@ -13,7 +13,7 @@ const losses = {
 	"Deployment deleted after its servers had stopped permanently": abandon,
 } satisfies Record<string, Loss>;
 
-type Loss = (sim: SimulationContext, deployment: SimulatedDeployment) => Promise<void>;
+type Loss = (sim: SimulationContext, deployment: SimulatedDeployment) => Promise<unknown>;
 
 /** The losses to draw from; the more frequent ones are listed several times. */
 const names = [
@@ -29,13 +29,17 @@ const names = [
 	"Deployment deleted after its servers had stopped permanently",
 ] as const;
 
+/** Whether a loss has happened. */
+type Outcome = "done" | "not possible";
+
 /** Restores a deployment, or deletes its Deployment, while users work. */
 export async function lose(sim: SimulationContext): Promise<void> {
 	const deployment = sim.deployments[sim.below(sim.deployments.length)];
 	if (deployment !== undefined) {
 		const name = sim.pick(names);
-		await losses[name](sim, deployment);
-		sim.losses.push(name);
+		if ((await losses[name](sim, deployment)) !== "not possible") {
+			sim.losses.push(name);
+		}
 	}
 }
 
@@ -79,14 +83,17 @@ async function deleteRunning(
 async function deleteAndRegisterAgain(
 	sim: SimulationContext,
 	deployment: SimulatedDeployment,
-): Promise<void> {
+): Promise<Outcome> {
 	await steps(sim, deployment, sim.random.next() * 0.85);
 	const { uid } = deployment.info;
-	await deleteDeployment(sim, uid);
+	if (!(await deleteDeployment(sim, uid))) {
+		return "not possible";
+	}
 	await sim.wait(sim.random.next() * sim.pick([0, 100, 20_000]));
 	while (!(await sim.meta.registerAgain(uid))) {
 		await sim.wait(200);
 	}
+	return "done";
 }
 
 /** Its servers register again when they start. */
@@ -102,11 +109,15 @@ async function deleteStopped(
 }
 
 /** Operators delete its Deployment because it will have no servers any longer. */
-async function abandon(sim: SimulationContext, deployment: SimulatedDeployment): Promise<void> {
+async function abandon(sim: SimulationContext, deployment: SimulatedDeployment): Promise<Outcome> {
 	await steps(sim, deployment, 0.2 + sim.random.next() * 0.65);
 	await halt(sim, deployment);
-	await deleteDeployment(sim, deployment.info.uid);
+	if (!(await deleteDeployment(sim, deployment.info.uid))) {
+		deployment.resume();
+		return "not possible";
+	}
 	deployment.abandon();
+	return "done";
 }
 
 /**
@@ -167,9 +178,16 @@ async function halt(
 	await sim.wait(sim.random.next() * sim.pick([0, 1_000, 20_000, 60_000]));
 }
 
-/** An operator deletes a Deployment, as soon as a server of the meta deployment does it. */
-async function deleteDeployment(sim: SimulationContext, uid: string): Promise<void> {
-	while (!(await sim.meta.delete(uid))) {
+/**
+ * An operator deletes a Deployment, as soon as a server of the meta deployment does it. Returns false if it is not registered
+ * for minutes: a restored meta deployment lacks a deployment that nobody else knew of until its servers report.
+ */
+async function deleteDeployment(sim: SimulationContext, uid: string): Promise<boolean> {
+	for (let tries = 0; tries < 3_000; tries++) {
+		if (await sim.meta.delete(uid)) {
+			return true;
+		}
 		await sim.wait(200);
 	}
+	return false;
 }
