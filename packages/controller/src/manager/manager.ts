@@ -9,11 +9,11 @@ import {
 } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
+import { type EndlessChain, WriteChains } from "../queue/write-chains.ts";
 import { type ControllerLimits, defaultControllerLimits } from "../run/limits.ts";
 import { withFields } from "../run/log-fields.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import type { RunWork } from "../run/run.ts";
-import { type EndlessChain, WriteChains } from "../run/write-chains.ts";
 import { Shards } from "../shards/shards.ts";
 import { checkController } from "./check-controller.ts";
 import type { ManagerState, ReconcileState } from "./controller-state.ts";

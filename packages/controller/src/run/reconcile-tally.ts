@@ -1,4 +1,4 @@
-import type { EndlessChain } from "./write-chains.ts";
+import type { EndlessChain } from "../queue/write-chains.ts";
 
 /** Counts of a controller's reconciles, over all of its runs. */
 export interface ReconcileCounts {

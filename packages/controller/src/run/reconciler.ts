@@ -5,13 +5,13 @@ import { messageOf } from "../queue/error-message.ts";
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
 import { type Outcome, WorkerPool } from "../queue/worker-pool.ts";
+import { RequestCauses } from "../queue/write-chains.ts";
 import { shardOf } from "../shards/shard-of.ts";
 import type { OwnWrites } from "./own-writes.ts";
 import { RequestBursts } from "./request-bursts.ts";
 import type { ShardGate } from "./shard-gate.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 import { WorkContext, type WorkScope } from "./work-context.ts";
-import { RequestCauses } from "./write-chains.ts";
 
 /** The outcome of a skipped request: it is not retried before something changes. */
 const skipped: Outcome = { kind: "done" };

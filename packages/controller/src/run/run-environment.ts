@@ -1,9 +1,9 @@
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
+import type { EndlessChain, WriteChains } from "../queue/write-chains.ts";
 import type { ControllerLimits } from "./limits.ts";
 import type { ReconcileTally } from "./reconcile-tally.ts";
-import type { EndlessChain, WriteChains } from "./write-chains.ts";
 
 /** The parts that all runs of a controller share. */
 export interface RunEnvironment {

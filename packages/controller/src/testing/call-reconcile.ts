@@ -6,10 +6,10 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
 import type { Requeue } from "../define/requeue.ts";
 import { Task } from "../queue/task.ts";
+import { WriteChains } from "../queue/write-chains.ts";
 import { defaultControllerLimits } from "../run/limits.ts";
 import { ReconcileTally } from "../run/reconcile-tally.ts";
 import { WorkContext } from "../run/work-context.ts";
-import { WriteChains } from "../run/write-chains.ts";
 
 /** The options of one call of a reconciler. */
 export interface CallReconcileOptions {
