@@ -47,7 +47,7 @@ describe("another mistake in the command line", () => {
 		[["wait", "film", "--for"], "--for <what> needs a value"],
 		[
 			["get", "film", "-o", "xml"],
-			'invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name',
+			'invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name, wide',
 		],
 	])("is reported: %j", async (args, expected) => {
 		expect(await usageError(...args)).toBe(`plinth: ${expected}`);
