@@ -93,6 +93,11 @@ it("shows one controller with the resources that it fails at", async () => {
 				dueIn: durationFromMs(8_000),
 				failure: { key, message: "no such label", attempts: 12, since, occurredAt: since },
 			},
+			{
+				...{ controller: "singers", key: "demo.Artist/a/b/soon", state: ReconcileState.DELAYED },
+				dueIn: durationFromMs(400),
+				failure: { key, message: "no such tune", attempts: 1, since, occurredAt: since },
+			},
 		],
 		running: [
 			{
@@ -105,8 +110,9 @@ it("shows one controller with the resources that it fails at", async () => {
 	const shown = await showController(response, "table", plain);
 	expect(shown).toContain("phase:      running for 10m\n");
 	expect(shown).toContain("reconciles: 10 succeeded, 30 failed, 100 ms on average, at most 0 ms\n");
-	expect(shown).toContain("failing (250, the 1 that have failed for longest):\n");
+	expect(shown).toContain("failing (250, the 2 that have failed for longest):\n");
 	expect(shown).toMatch(/default\/jazz\/miles +failed, retried in 8s +12 +3m +no such label\n/);
+	expect(shown).toMatch(/a\/b\/soon +failed, retried soon +1 +3m +no such tune\n/);
 	expect(shown).toMatch(/a\/b\/nina +running for 7s\n/);
 });
 

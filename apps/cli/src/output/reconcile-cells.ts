@@ -21,7 +21,8 @@ export function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 		case ReconcileState.READY:
 			return { text: `queued${since}`, tone: isFailing ? "bad" : "unsure" };
 		case ReconcileState.DELAYED: {
-			const when = dueIn === undefined ? "later" : `in ${short(dueIn)}`;
+			const isSoon = dueIn !== undefined && durationMs(dueIn) < 1_000;
+			const when = dueIn === undefined ? "later" : isSoon ? "soon" : `in ${short(dueIn)}`;
 			return isFailing
 				? { text: `failed, retried ${when}`, tone: "bad" }
 				: { text: `done, again ${when}`, tone: "good" };
