@@ -12,6 +12,7 @@ import { SendNotifier } from "./clients/send-notifier.ts";
 import type { SharedState } from "./clients/shared-state.ts";
 import { endStateProblems } from "./end-state/check-end-state.ts";
 import { readEndState } from "./end-state/read-end-state.ts";
+import { freePorts } from "./free-ports.ts";
 import { noProblems, problemsOf } from "./history/problems.ts";
 import { deleteEverything } from "./servers/delete-everything.ts";
 import { killServers } from "./servers/kill-servers.ts";
@@ -26,10 +27,10 @@ const pauseMs = 160;
 /** How long everything may take to settle. Chains of three lost owners take 30 s each. */
 const settleMs = 300_000;
 
+const basePort = await freePorts(200);
+
 describe("six servers in two regions", () => {
 	const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-faults-"));
-	// Below the ports that the system gives to outgoing connections.
-	const basePort = 10_000 + (process.pid % 40) * 200;
 	const regions = new Regions({ dataDirectory, basePort, versions: { devices: "v1" } });
 	let passed = false;
 	beforeAll(() => regions.start());

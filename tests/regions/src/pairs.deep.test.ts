@@ -14,6 +14,7 @@ import { SendNotifier } from "./clients/send-notifier.ts";
 import type { SharedState } from "./clients/shared-state.ts";
 import { endStateProblems } from "./end-state/check-end-state.ts";
 import { readEndState } from "./end-state/read-end-state.ts";
+import { freePorts } from "./free-ports.ts";
 import { noProblems, problemsOf } from "./history/problems.ts";
 import { deleteEverything } from "./servers/delete-everything.ts";
 import { killMembers } from "./servers/kill-members.ts";
@@ -31,11 +32,11 @@ const pauseMs = 300;
 const settleMs = 300_000;
 /** Twice the time of a lease. */
 const unreachableMs = 20_000;
+const basePort = await freePorts(200);
 const hasEtcd = spawnSync("etcd", ["--version"]).status === 0;
 
 describe.skipIf(!hasEtcd)("two servers for each deployment, on one etcd of three members", () => {
 	const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-pairs-"));
-	const basePort = 10_000 + (process.pid % 40) * 200;
 	const deployments = planOf(basePort).map(({ name }) => name);
 	let members: readonly EtcdProcess[] = [];
 	let regions: Regions;

@@ -133,7 +133,10 @@ export class Shards {
 		const own = [...assignShards(servers)].filter(([, server]) => server === this.#id);
 		const wanted = new Set(own.map(([shard]) => shard));
 		if (wanted.symmetricDifference(this.#wanted).size > 0) {
-			this.#options.logger.info(
+			const { logger } = this.#options;
+			// A server without others has all shards, which is no news.
+			const level = servers.length === 1 ? "debug" : "info";
+			logger[level](
 				{ shards: [...wanted].sort((a, b) => a - b), servers: servers.length },
 				"the shards of this server have changed",
 			);
