@@ -79,7 +79,12 @@ describe.skipIf(!hasEtcd)("two servers for each deployment, on one etcd of three
 			faultSeconds,
 			seededRandom(seed + 1),
 			(server) => hasReadySibling(regions, server),
-		).finally(() => end.abort());
+		)
+			.then(async (killed) => {
+				await somethingWritten(shared);
+				return killed;
+			})
+			.finally(() => end.abort());
 		await Promise.all(working);
 		const unreachable = await reaching;
 		const membersKilled = await killing;
@@ -110,3 +115,10 @@ describe.skipIf(!hasEtcd)("two servers for each deployment, on one etcd of three
 		passed = true;
 	});
 });
+
+/** On a busy machine, the few writes so far may all name targets that do not exist yet. */
+async function somethingWritten({ history }: SharedState): Promise<void> {
+	for (let tries = 0; tries < 600 && !summary(history).writes.done; tries++) {
+		await new Promise((resolve) => setTimeout(resolve, 100));
+	}
+}
