@@ -12,14 +12,8 @@ import type { Io } from "../io.ts";
 import { phaseName, runsOn } from "../output/controller-text.ts";
 import type { OutputFormat } from "../output/output-format.ts";
 import { printable } from "../output/printable.ts";
-import {
-	ago,
-	failureCells,
-	failureColumns,
-	resourceOfKey,
-	stateCell,
-} from "../output/reconcile-cells.ts";
-import { plainCell, renderTable } from "../output/table.ts";
+import { ago, reconcilesTable, resourceOfKey } from "../output/reconcile-cells.ts";
+import { section } from "../output/section.ts";
 
 /** One controller in an output format. */
 export async function showController(
@@ -40,6 +34,8 @@ export async function showController(
 	}
 }
 
+const subject = { heading: "RESOURCE", of: ({ key }: Reconcile) => resourceOfKey(key) };
+
 function describe(
 	{ controller, failing, running }: GetControllerResponse,
 	io: Pick<Io, "width" | "color" | "clock">,
@@ -55,14 +51,8 @@ function describe(
 	const more = total > failing.length ? `, the ${failing.length} that have failed for longest` : "";
 	return [
 		...head,
-		section(
-			`failing (${total}${more})`,
-			reconcilesTable(failing, { ...io, nowMs, areFailing: true }),
-		),
-		section(
-			`running (${controller.requests?.active ?? 0})`,
-			reconcilesTable(running, { ...io, nowMs, areFailing: false }),
-		),
+		section(`failing (${total}${more})`, reconcilesTable(failing, io, subject)),
+		section(`running (${controller.requests?.active ?? 0})`, reconcilesTable(running, io, subject)),
 		section("can't be decoded", (controller.undecodable?.errors ?? []).map(line).join("")),
 	].join("");
 }
@@ -137,35 +127,6 @@ function queueText({ live, background, delayed, active, held, oldestWaiting }: Q
 		...(held === 0 ? [] : [`${held} waiting for their own writes`]),
 	];
 	return parts.join(", ");
-}
-
-function reconcilesTable(
-	reconciles: readonly Reconcile[],
-	{
-		nowMs,
-		areFailing,
-		width,
-		color,
-	}: Pick<Io, "width" | "color"> & { readonly nowMs: number; readonly areFailing: boolean },
-): string {
-	if (reconciles.length === 0) {
-		return "";
-	}
-	const columns = [
-		{ heading: "RESOURCE", cut: false },
-		{ heading: "STATE", cut: false },
-		...(areFailing ? failureColumns : []),
-	];
-	const rows = reconciles.map((each) => [
-		plainCell(resourceOfKey(each.key)),
-		stateCell(each),
-		...(areFailing ? failureCells(each, nowMs) : []),
-	]);
-	return renderTable(columns, rows, { color, width: width === undefined ? undefined : width - 2 });
-}
-
-function section(title: string, text: string): string {
-	return text === "" ? "" : `${title}:\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
 }
 
 function line(text: string): string {

@@ -16,9 +16,9 @@ import { conditionsTable } from "../output/conditions-table.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
-import { failureCells, failureColumns, stateCell } from "../output/reconcile-cells.ts";
+import { reconcilesTable } from "../output/reconcile-cells.ts";
 import { createdAtMs } from "../output/resource-table.ts";
-import { plainCell, renderTable } from "../output/table.ts";
+import { section } from "../output/section.ts";
 import { parseNamedTargets } from "./targets.ts";
 
 /** Prints the resources that the words name in detail. */
@@ -125,32 +125,11 @@ function describe(
 		section("owner references", owner_references === undefined ? "" : toYaml(owner_references)),
 		section("data", data === undefined ? "" : toYaml(data)),
 		section("conditions", conditions),
-		section("controllers", controllersTable(reconciles, io)),
+		section(
+			"controllers",
+			reconcilesTable(reconciles, io, { heading: "CONTROLLER", of: (each) => each.controller }),
+		),
 		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),
 		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
 	].join("");
-}
-
-/** What controllers do with a resource, one per row. */
-function controllersTable(reconciles: readonly Reconcile[], io: Io): string {
-	const { width, color } = io;
-	const nowMs = io.clock.now();
-	const isFailing = reconciles.some(({ failure }) => failure !== undefined);
-	const columns = [
-		{ heading: "CONTROLLER", cut: false },
-		{ heading: "STATE", cut: false },
-		...(isFailing ? failureColumns : []),
-	];
-	const rows = reconciles.map((each) => [
-		plainCell(each.controller),
-		stateCell(each),
-		...(isFailing ? failureCells(each, nowMs) : []),
-	]);
-	// The sections are indented.
-	const shown = { color, width: width === undefined ? undefined : width - 2 };
-	return rows.length === 0 ? "" : renderTable(columns, rows, shown);
-}
-
-function section(title: string, text: string): string {
-	return text === "" ? "" : `${title}:\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
 }

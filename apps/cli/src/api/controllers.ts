@@ -7,6 +7,7 @@ import {
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
+import { isOlderServer } from "./older-server.ts";
 import type { ServerSession } from "./server-session.ts";
 
 /** A controller with the keys that it works on. @throws Failure, also for a server that can't tell. */
@@ -19,7 +20,7 @@ export function getController(
 		.client(ControllerService)
 		.getController({ name }, { signal: io.signal })
 		.catch((error: unknown) => {
-			if (isOlder(error)) {
+			if (isOlderServer(error)) {
 				throw new Failure(
 					exitCodes.failed,
 					"the server can't describe one controller: it is older than this command; `plinth controllers` lists all",
@@ -46,17 +47,13 @@ export function listReconciles(session: ServerSession, id: ID): Promise<readonly
 		.then(
 			({ reconciles }) => reconciles,
 			(error: unknown) => {
-				if (isOlder(error) || isNotFound(error)) {
+				if (isOlderServer(error) || isNotFound(error)) {
 					return [];
 				}
 				throw error;
 			},
 		);
 	return session.call(response);
-}
-
-function isOlder(error: unknown): boolean {
-	return error instanceof ConnectError && error.code === Code.Unimplemented;
 }
 
 function isNotFound(error: unknown): boolean {

@@ -1,4 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { ID } from "@plinth/proto";
 import {
 	type ListReferencesResponse,
@@ -7,6 +6,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
+import { isOlderServer } from "./older-server.ts";
 import type { ServerSession } from "./server-session.ts";
 
 /** The references of a resource in both directions. @throws Failure, also for a server that can't tell. */
@@ -31,7 +31,7 @@ async function unlessOlder<T>(response: Promise<T>): Promise<T> {
 	try {
 		return await response;
 	} catch (error) {
-		if (error instanceof ConnectError && error.code === Code.Unimplemented) {
+		if (isOlderServer(error)) {
 			throw new Failure(
 				exitCodes.failed,
 				"the server can't tell about references: it is older than this command, which needs its ReferenceService",

@@ -6,7 +6,7 @@ export const addControllers: AddCommand = (program, run) => {
 	program
 		.command("controllers [name]")
 		.description(
-			"print the state of the server's controllers, or which resources one of them fails at and works on",
+			"print the state of the server's controllers, or of one: the resources at which it fails, and those in progress",
 		)
 		.addOption(outputOption())
 		.action((name: string | undefined, { output }: { output: OutputFormat }) =>

@@ -4,7 +4,7 @@ import type { AddCommand } from "./runner.ts";
 export const addDescribe: AddCommand = (program, run) => {
 	program
 		.command("describe <type> [names...]")
-		.description("print resources in detail, with the resources that they own")
+		.description("print resources in detail: what they own, and what controllers do with them")
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
 				const { describeAll } = await import("../actions/describe.ts");

@@ -4,7 +4,9 @@ import {
 	ReconcileState,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { shortDuration } from "../configuration/duration.ts";
-import { type Cell, plainCell } from "./table.ts";
+import type { Io } from "../io.ts";
+import { widthInSection } from "./section.ts";
+import { type Cell, plainCell, renderTable } from "./table.ts";
 
 /** The resource of a key, without its type and the units of tenancy that it lacks: `default/default/miles`. */
 export function resourceOfKey(key: string): string {
@@ -12,7 +14,7 @@ export function resourceOfKey(key: string): string {
 }
 
 /** What a controller does with a resource, for people: `running for 12s`, `retried in 8s`. */
-export function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
+function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 	const since = inState === undefined ? "" : ` for ${short(inState)}`;
 	const isFailing = failure !== undefined;
 	switch (state) {
@@ -42,8 +44,36 @@ export function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 	}
 }
 
+/**
+ * Reconciles as a table in a section, with their failures if there are any.
+ *
+ * @param subject - the heading and the text of the first column.
+ */
+export function reconcilesTable(
+	reconciles: readonly Reconcile[],
+	{ width, color, clock }: Pick<Io, "width" | "color" | "clock">,
+	subject: { readonly heading: string; readonly of: (reconcile: Reconcile) => string },
+): string {
+	if (reconciles.length === 0) {
+		return "";
+	}
+	const nowMs = clock.now();
+	const isFailing = reconciles.some(({ failure }) => failure !== undefined);
+	const columns = [
+		{ heading: subject.heading, cut: false },
+		{ heading: "STATE", cut: false },
+		...(isFailing ? failureColumns : []),
+	];
+	const rows = reconciles.map((each) => [
+		plainCell(subject.of(each)),
+		stateCell(each),
+		...(isFailing ? failureCells(each, nowMs) : []),
+	]);
+	return renderTable(columns, rows, { color, width: widthInSection(width) });
+}
+
 /** The attempts of a reconcile that fails, since when, and its last error; three empty cells if it does not fail. */
-export function failureCells({ failure }: Reconcile, nowMs: number): readonly Cell[] {
+function failureCells({ failure }: Reconcile, nowMs: number): readonly Cell[] {
 	return failure === undefined
 		? [plainCell(""), plainCell(""), plainCell("")]
 		: [
@@ -54,7 +84,7 @@ export function failureCells({ failure }: Reconcile, nowMs: number): readonly Ce
 }
 
 /** The columns of `failureCells`. */
-export const failureColumns = [
+const failureColumns = [
 	{ heading: "ATTEMPTS", cut: false },
 	{ heading: "FAILING-FOR", cut: false },
 	{ heading: "LAST-ERROR", cut: true },

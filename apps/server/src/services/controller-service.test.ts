@@ -2,7 +2,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ControllerService } from "@plinth/proto";
 import { ReconcileState } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
-import { idOf, Namespace } from "@plinth/resource";
+import { Namespace } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { describe, expect, it } from "vitest";
 import { createServer } from "../server.ts";
@@ -44,7 +44,8 @@ describe("the reports on controllers", () => {
 			const refused = await client.listControllers({}, as("user")).catch(ConnectError.from);
 			expect(refused).toMatchObject({ code: Code.PermissionDenied });
 			// Who may read a resource may ask what controllers do with it.
-			const namespace = { id: { ...idOf(Namespace, "default"), uid: "" } };
+			// The request may leave out the partition.
+			const namespace = { id: { type: { ...Namespace.type }, name: "default" } };
 			const ofNamespace = await client.listReconciles(namespace, as("tenant"));
 			expect(ofNamespace.reconciles).toMatchObject([
 				{ controller: "namespace-deletion", state: ReconcileState.IDLE },

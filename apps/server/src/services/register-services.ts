@@ -192,10 +192,8 @@ function registerOperations(
 ): void {
 	const { registry, authorizer, controllers } = options;
 	const { copies, runtime, logger, isReady } = options;
-	const ensureReadable = async (id: ID | undefined, call: HandlerContext) => {
-		await readBy(resources, id, call);
-	};
-	external.service(ControllerService, createControllerService(controllers, { ensureReadable }), {
+	const read = (id: ID | undefined, call: HandlerContext) => readBy(resources, id, call);
+	external.service(ControllerService, createControllerService(controllers, { read }), {
 		interceptors: [
 			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
 		],

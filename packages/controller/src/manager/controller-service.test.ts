@@ -1,6 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
-import { ControllerService } from "@plinth/proto";
+import { ControllerService, ResourceSchema } from "@plinth/proto";
 import {
 	Phase,
 	Placement,
@@ -19,7 +20,9 @@ function clientOf(manager: ControllerManager) {
 	const transport = createInProcessTransport((router) => {
 		router.service(
 			ControllerService,
-			createControllerService(manager, { ensureReadable: async () => {} }),
+			createControllerService(manager, {
+				read: async (id) => create(ResourceSchema, id && { id }),
+			}),
 		);
 	});
 	return createClient(ControllerService, transport);

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { type ControllerService, type ID, IDSchema } from "@plinth/proto";
+import type { ControllerService, ID, Resource } from "@plinth/proto";
 import {
 	type Controller,
 	ControllerSchema,
@@ -32,14 +32,14 @@ export type ControllerReports = Pick<
 
 /** Options of the service. */
 export interface ControllerServiceOptions {
-	/** Ensures that the caller may read the resource. @throws ConnectError if it may not, or there is no such resource. */
-	readonly ensureReadable: (id: ID | undefined, call: HandlerContext) => Promise<void>;
+	/** Reads a resource with the rights of the caller. @throws ConnectError if the caller may not, or there is none. */
+	readonly read: (id: ID | undefined, call: HandlerContext) => Promise<Resource>;
 }
 
 /** Serves a manager's reports as a read-only Connect service. */
 export function createControllerService(
 	manager: ControllerReports,
-	{ ensureReadable }: ControllerServiceOptions,
+	{ read }: ControllerServiceOptions,
 ): ServiceImpl<typeof ControllerService> {
 	return {
 		listControllers() {
@@ -63,8 +63,9 @@ export function createControllerService(
 			});
 		},
 		async listReconciles({ id }, call) {
-			await ensureReadable(id, call);
-			const states = id === undefined ? [] : manager.reconcilesOf(create(IDSchema, id));
+			// The one that is stored: the request may leave out the tenancy.
+			const stored = (await read(id, call)).id;
+			const states = stored === undefined ? [] : manager.reconcilesOf(stored);
 			return create(ListReconcilesResponseSchema, { reconciles: states.map(stateInit) });
 		},
 		getDependencyGraph() {
@@ -144,7 +145,7 @@ function stateInit({
 	if (typeof work === "object") {
 		return reconcileInit(controller, work);
 	}
-	return { controller, key, state: isOrphaned ? States.OVERDUE : workless[work] };
+	return { controller, key, state: isOrphaned ? States.OVERDUE : statesWithoutWork[work] };
 }
 
 function reconcileInit(
@@ -194,7 +195,7 @@ function durationOf(ms: number) {
 	return durationFromMs(Math.round(ms));
 }
 
-const workless = {
+const statesWithoutWork = {
 	idle: States.IDLE,
 	elsewhere: States.ELSEWHERE,
 	stopped: States.STOPPED,

@@ -1,6 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
-import { ControllerService } from "@plinth/proto";
+import { ControllerService, ResourceSchema } from "@plinth/proto";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
 import { Artist, demo } from "../demo-types.fixture.ts";
@@ -37,7 +38,9 @@ describe("the time limits of reconciles", () => {
 		const transport = createInProcessTransport((router) => {
 			router.service(
 				ControllerService,
-				createControllerService(manager, { ensureReadable: async () => {} }),
+				createControllerService(manager, {
+					read: async (id) => create(ResourceSchema, id && { id }),
+				}),
 			);
 		});
 		const { controllers } = await createClient(ControllerService, transport).listControllers({});

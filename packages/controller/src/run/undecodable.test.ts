@@ -3,7 +3,7 @@ import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { defineIndex } from "@plinth/cache";
 import { createInProcessTransport } from "@plinth/in-process";
-import { ControllerService, type Resource } from "@plinth/proto";
+import { ControllerService, type Resource, ResourceSchema } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
@@ -69,7 +69,9 @@ describe("a controller whose types can't decode what is stored", () => {
 		const transport = createInProcessTransport((router) => {
 			router.service(
 				ControllerService,
-				createControllerService(manager, { ensureReadable: async () => {} }),
+				createControllerService(manager, {
+					read: async (id) => create(ResourceSchema, id && { id }),
+				}),
 			);
 		});
 		const { controllers } = await createClient(ControllerService, transport).listControllers({});
