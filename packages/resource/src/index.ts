@@ -26,6 +26,13 @@ export {
 } from "./decode.ts";
 export type { Decoded } from "./decoded.ts";
 export {
+	type EventInit,
+	type EventRecord,
+	type EventRecorder,
+	eventProblem,
+	noEvents,
+} from "./event-recorder.ts";
+export {
 	addFinalizer,
 	deletionTimestampKey,
 	finalizersKey,

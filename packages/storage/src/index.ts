@@ -34,6 +34,13 @@ export {
 	WatchClosed,
 	WrongUid,
 } from "./errors.ts";
+export {
+	type EventRow,
+	type EventStorage,
+	type EventWriteOptions,
+	maxEventBytes,
+	maxEventRows,
+} from "./event-storage.ts";
 export { firstRevisionAfterRestore } from "./first-revision-after-restore.ts";
 export {
 	checkCommitLimits,
@@ -43,6 +50,7 @@ export {
 	type StorageLimits,
 } from "./limits.ts";
 export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
+export { MemoryEventStorage } from "./memory-event-storage.ts";
 export type { CommitResult, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
 export type { Snapshot } from "./snapshot.ts";

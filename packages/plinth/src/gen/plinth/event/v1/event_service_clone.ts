@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/event/v1/event_service_clone.js";
