@@ -24,7 +24,7 @@ const layers: readonly (readonly string[])[] = [
 	["transport", "create-plinth"],
 	["resource", "in-process", "rpc-client", "http2"],
 	["cache", "storage", "rpc-server"],
-	["resource-service", "controller", "storage-sqlite", "storage-etcd"],
+	["resource-service", "controller", "events", "storage-sqlite", "storage-etcd"],
 	["system-controllers", "db-constraint", "testing"],
 	["server", "cli"],
 	["dev"],

@@ -1,0 +1,251 @@
+import { create } from "@bufbuild/protobuf";
+import { type ID, IDSchema } from "@plinth/proto";
+import { type EventRecord, nameKey, tenancyOf, typeOf } from "@plinth/resource";
+import type { RecordedEvent } from "./recorded-event.ts";
+
+/** How many events a server keeps. */
+export interface EventLimits {
+	/** Of all resources together. */
+	readonly events: number;
+	/** Of one resource. */
+	readonly perResource: number;
+	/** The characters of a message. */
+	readonly messageLength: number;
+	/** For how long, after they have occurred last. */
+	readonly retentionMs: number;
+}
+
+/** 10,000 events, 32 for each resource, for an hour. */
+export const defaultEventLimits: EventLimits = {
+	events: 10_000,
+	perResource: 32,
+	messageLength: 1_000,
+	retentionMs: 3_600_000,
+};
+
+/** The events of one resource that are to be stored; none if its row is to be removed. */
+export interface ChangedRow {
+	/** See `nameKey`. */
+	readonly key: string;
+	readonly events: readonly RecordedEvent[];
+}
+
+/**
+ * The events that one server has recorded, and which of them are to be stored.
+ *
+ * ```
+ *   #resources   Map, the resource whose events have changed longest ago first
+ *     <nameKey> → Map, the event that has occurred longest ago first
+ *                   <uid, source, severity, reason> → event
+ *   #changed     the resources whose row differs from their events
+ *   #stored      the resources that have a row, as far as is known
+ * ```
+ *
+ * Invariants, after each call:
+ * - there are at most `limits.events` events, and at most `limits.perResource` of each resource;
+ * - a resource that is in neither map of events nor in `#stored` is not in `#changed`: what was recorded and dropped
+ *   before it was stored leaves nothing behind.
+ */
+export class OwnEvents {
+	readonly #limits: EventLimits;
+	readonly #server: string;
+	readonly #newId: () => string;
+	readonly #resources = new Map<string, Map<string, RecordedEvent>>();
+	readonly #changed = new Set<string>();
+	readonly #stored = new Set<string>();
+	#size = 0;
+
+	/** @param newId - returns a new ID for an event. */
+	constructor(limits: EventLimits, server: string, newId: () => string) {
+		this.#limits = limits;
+		this.#server = server;
+		this.#newId = newId;
+	}
+
+	/** How many events there are. */
+	get size(): number {
+		return this.#size;
+	}
+
+	/** Whether some rows are to be written or removed. */
+	get hasChanges(): boolean {
+		return this.#changed.size > 0;
+	}
+
+	/** How many rows are to be written or removed. */
+	get changes(): number {
+		return this.#changed.size;
+	}
+
+	/** Adds an event, or counts it if it has occurred before. */
+	record(record: EventRecord, nowMs: number): RecordedEvent {
+		const { resource, reason, source, severity = "normal" } = record;
+		const key = nameKey(resource);
+		const events = this.#touch(key);
+		const eventKey = `${resource.uid}\0${source}\0${severity}\0${reason}`;
+		const message = cut(record.message, this.#limits.messageLength);
+		let event = events.get(eventKey);
+		if (event === undefined) {
+			event = {
+				...{ id: this.#newId(), resource: copyOf(resource), severity, reason, message, source },
+				...{ server: this.#server, count: 1, firstMs: nowMs, lastMs: nowMs },
+			};
+			this.#size += 1;
+		} else {
+			event.count += 1;
+			event.message = message;
+			event.lastMs = nowMs;
+			events.delete(eventKey);
+		}
+		events.set(eventKey, event);
+		this.#changed.add(key);
+		this.#shrink(key, events);
+		return event;
+	}
+
+	/** Takes over the events of a stored row, which an earlier process has recorded. Those of this process count on. */
+	adopt(key: string, stored: readonly RecordedEvent[], nowMs: number): void {
+		this.#stored.add(key);
+		const recorded = this.#resources.get(key);
+		const events = new Map<string, RecordedEvent>();
+		for (const event of stored.toSorted((a, b) => a.lastMs - b.lastMs)) {
+			if (event.lastMs > nowMs - this.#limits.retentionMs) {
+				events.set(
+					`${event.resource.uid}\0${event.source}\0${event.severity}\0${event.reason}`,
+					event,
+				);
+			}
+		}
+		for (const [eventKey, event] of recorded ?? []) {
+			const earlier = events.get(eventKey);
+			events.delete(eventKey);
+			events.set(eventKey, earlier ? { ...event, ...continued(earlier, event) } : event);
+		}
+		if (events.size > 0) {
+			this.#size += events.size - (recorded?.size ?? 0);
+			this.#resources.delete(key);
+			this.#resources.set(key, events);
+			this.#shrink(key, events);
+		}
+		if (events.size !== stored.length || recorded !== undefined) {
+			this.#changed.add(key);
+		}
+	}
+
+	/** Drops the events that have not occurred for the time of retention. */
+	expire(nowMs: number): void {
+		const beforeMs = nowMs - this.#limits.retentionMs;
+		for (const [key, events] of this.#resources) {
+			for (const [eventKey, { lastMs }] of events) {
+				if (lastMs <= beforeMs) {
+					this.#remove(key, events, eventKey);
+				}
+			}
+		}
+	}
+
+	/** The events of a resource. @param key - see `nameKey`. */
+	of(key: string): Iterable<RecordedEvent> {
+		return this.#resources.get(key)?.values() ?? [];
+	}
+
+	/** All events. */
+	*all(): Generator<RecordedEvent, void, undefined> {
+		for (const events of this.#resources.values()) {
+			yield* events.values();
+		}
+	}
+
+	/**
+	 * The rows to store next, up to `limit`: those that have waited longest. They count as stored; call `failed` with those
+	 * that were not.
+	 */
+	takeChanged(limit: number): readonly ChangedRow[] {
+		const rows: ChangedRow[] = [];
+		for (const key of this.#changed) {
+			if (rows.length === limit) {
+				break;
+			}
+			this.#changed.delete(key);
+			const events = [...this.of(key)];
+			if (events.length > 0) {
+				this.#stored.add(key);
+			} else {
+				this.#stored.delete(key);
+			}
+			rows.push({ key, events });
+		}
+		return rows;
+	}
+
+	/** Rows that were taken may not have been stored: they are taken again. */
+	failed(rows: readonly ChangedRow[]): void {
+		for (const { key } of rows) {
+			this.#stored.add(key);
+			this.#changed.add(key);
+		}
+	}
+
+	/** The events of a resource, which is now the one whose events have changed last. */
+	#touch(key: string): Map<string, RecordedEvent> {
+		const events = this.#resources.get(key) ?? new Map<string, RecordedEvent>();
+		this.#resources.delete(key);
+		this.#resources.set(key, events);
+		return events;
+	}
+
+	#shrink(key: string, events: Map<string, RecordedEvent>): void {
+		while (events.size > this.#limits.perResource) {
+			this.#removeFirst(key, events);
+		}
+		while (this.#size > this.#limits.events) {
+			const [oldest] = this.#resources;
+			if (oldest === undefined) {
+				return;
+			}
+			this.#removeFirst(...oldest);
+		}
+	}
+
+	#removeFirst(key: string, events: Map<string, RecordedEvent>): void {
+		const [first] = events.keys();
+		if (first !== undefined) {
+			this.#remove(key, events, first);
+		}
+	}
+
+	#remove(key: string, events: Map<string, RecordedEvent>, eventKey: string): void {
+		events.delete(eventKey);
+		this.#size -= 1;
+		this.#changed.add(key);
+		if (events.size === 0) {
+			this.#resources.delete(key);
+			if (!this.#stored.has(key)) {
+				this.#changed.delete(key);
+			}
+		}
+	}
+}
+
+/** What an event keeps of its occurrences before a restart. */
+function continued(
+	earlier: RecordedEvent,
+	{ count }: RecordedEvent,
+): Pick<RecordedEvent, "id" | "count" | "firstMs"> {
+	return { id: earlier.id, count: earlier.count + count, firstMs: earlier.firstMs };
+}
+
+/** A message of its own: controllers may change theirs, and may have written it as a literal. */
+function copyOf({ uid, name, type, tenancy }: ID): ID {
+	return create(IDSchema, {
+		...{ uid, name },
+		...(type && { type: typeOf(type) }),
+		...(tenancy && { tenancy: tenancyOf(tenancy) }),
+	});
+}
+
+/** A message that is well-formed and not too long. */
+function cut(message: string, length: number): string {
+	const text = message.length > length ? `${message.slice(0, length - 1)}…` : message;
+	return text.isWellFormed() ? text : text.toWellFormed();
+}

@@ -1,0 +1,50 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { ID } from "@plinth/proto";
+import {
+	type Event,
+	EventSchema,
+	Severity,
+} from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
+
+/** An event as it is now. It changes when it occurs again. */
+export interface RecordedEvent {
+	readonly id: string;
+	readonly resource: ID;
+	readonly severity: "normal" | "warning";
+	readonly reason: string;
+	message: string;
+	readonly source: string;
+	readonly server: string;
+	count: number;
+	readonly firstMs: number;
+	lastMs: number;
+}
+
+/** The message of an event. */
+export function eventMessage(event: RecordedEvent): Event {
+	const { id, resource, reason, message, source, server } = event;
+	const init: MessageInitShape<typeof EventSchema> = {
+		...{ id, resource, reason, message, source, server },
+		severity: event.severity === "warning" ? Severity.WARNING : Severity.NORMAL,
+		count: BigInt(event.count),
+		firstAt: timestampFromMs(event.firstMs),
+		lastAt: timestampFromMs(event.lastMs),
+	};
+	return create(EventSchema, init);
+}
+
+/** The event of a message; `undefined` if that lacks its resource or a time. */
+export function recordedEvent(message: Event): RecordedEvent | undefined {
+	const { id, resource, reason, source, server, firstAt, lastAt } = message;
+	if (resource === undefined || firstAt === undefined || lastAt === undefined) {
+		return undefined;
+	}
+	return {
+		...{ id, resource, reason, message: message.message, source, server },
+		severity: message.severity === Severity.WARNING ? "warning" : "normal",
+		count: Number(message.count),
+		firstMs: timestampMs(firstAt),
+		lastMs: timestampMs(lastAt),
+	};
+}
