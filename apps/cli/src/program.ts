@@ -9,6 +9,7 @@ import { addDeployments } from "./commands/deployments.ts";
 import { addDescribe } from "./commands/describe.ts";
 import { addDiff } from "./commands/diff.ts";
 import { addEdit } from "./commands/edit.ts";
+import { addEvents } from "./commands/events.ts";
 import { addGet, addList } from "./commands/get.ts";
 import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
@@ -27,7 +28,7 @@ import { explainUsage } from "./usage-error.ts";
 
 /** All commands, in the order of the help text. Add a new command here. */
 const commands: readonly AddCommand[] = [
-	...[addGet, addList, addWatch, addDescribe, addStatus],
+	...[addGet, addList, addWatch, addDescribe, addEvents, addStatus],
 	...[addApply, addDiff, addEdit, addDelete, addWait],
 	...[addRefs, addTypes, addControllers, addDeployments, addBackup],
 	...[addContext, addCompletion, addVersion],

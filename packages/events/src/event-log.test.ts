@@ -32,11 +32,7 @@ function lab(seed = 1): Lab {
 }
 
 /** A storage whose steps take time, and that fails. */
-function faulty(
-	{ runtime }: Lab,
-	storage: EventStorage,
-	isFaulty: () => boolean,
-): EventStorage {
+function faulty({ runtime }: Lab, storage: EventStorage, isFaulty: () => boolean): EventStorage {
 	const { random, clock } = runtime;
 	const delay = () => sleep(clock, isFaulty() ? random.next() * 3_000 : 1);
 	const maybeFail = () => {

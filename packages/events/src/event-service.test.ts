@@ -23,7 +23,10 @@ interface Lab {
 	readonly log: EventLog;
 	readonly end: AbortController;
 	readonly ended: AbortController;
-	list(filter?: Partial<EventFilter>, limit?: number): Promise<{ names: string[]; hasMore: boolean }>;
+	list(
+		filter?: Partial<EventFilter>,
+		limit?: number,
+	): Promise<{ names: string[]; hasMore: boolean }>;
 	watch(filter?: Partial<EventFilter>): AsyncIterator<WatchEventsResponse>;
 }
 

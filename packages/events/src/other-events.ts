@@ -95,7 +95,6 @@ export class OtherEvents {
 
 function isKnown(event: RecordedEvent, before: readonly RecordedEvent[]): boolean {
 	return before.some(
-		({ id, count, lastMs }) =>
-			id === event.id && count === event.count && lastMs === event.lastMs,
+		({ id, count, lastMs }) => id === event.id && count === event.count && lastMs === event.lastMs,
 	);
 }

@@ -136,10 +136,7 @@ describe("own events", () => {
 				for (const each of steps) {
 					switch (each.kind) {
 						case "record": {
-							const event = own.record(
-								happened(`a${each.name}`, { reason: each.reason }),
-								nowMs,
-							);
+							const event = own.record(happened(`a${each.name}`, { reason: each.reason }), nowMs);
 							expect([...own.all()]).toContain(event);
 							break;
 						}

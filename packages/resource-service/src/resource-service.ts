@@ -1,6 +1,6 @@
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { Resource, ResourceService } from "@plinth/proto";
-import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import { type Authorizer, type EventRecorder, noEvents, type TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { toConnectError } from "./errors/storage-failure.ts";
@@ -33,6 +33,8 @@ export interface ResourceServiceOptions {
 	readonly runtime?: Runtime;
 	/** Receives each internal error once. */
 	readonly logger?: Logger;
+	/** Records deletions that are refused, and those that wait. By default nothing does. */
+	readonly events?: EventRecorder;
 }
 
 /**
@@ -43,11 +45,13 @@ export function createResourceService(
 	options: ResourceServiceOptions,
 ): ServiceImpl<typeof ResourceService> {
 	const { runtime = systemRuntime, logger = silentLogger, isInternal = false } = options;
+	const { events = noEvents } = options;
 	const context: ServiceContext = {
 		...options,
 		isInternal,
 		runtime,
 		logger,
+		events,
 		rules: new MessageRules(options.registry),
 		pagedLists: new PagedLists(runtime),
 		jsonForms: new JsonForms(options.registry),

@@ -1,4 +1,4 @@
-import type { Authorizer, TypeRegistry } from "@plinth/resource";
+import type { Authorizer, EventRecorder, TypeRegistry } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { EventEncoding } from "./read/event-encoding.ts";
@@ -15,6 +15,7 @@ export interface ServiceContext {
 	readonly isInternal: boolean;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
+	readonly events: EventRecorder;
 	readonly rules: MessageRules;
 	readonly pagedLists: PagedLists;
 	readonly jsonForms: JsonForms;

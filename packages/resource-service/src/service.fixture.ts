@@ -6,6 +6,7 @@ import { createInProcessClient, createInProcessTransport } from "@plinth/in-proc
 import { ResourceService } from "@plinth/proto";
 import {
 	type Authorizer,
+	type EventRecorder,
 	Namespace,
 	Partition,
 	type ResourceType,
@@ -34,6 +35,7 @@ export interface TestServiceOptions {
 	readonly authorizer?: Authorizer;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
+	readonly events?: EventRecorder;
 	/** Limits of the storage that differ from its own. */
 	readonly limits?: Partial<StorageLimits>;
 	readonly decorate?: (backend: StorageBackend) => StorageBackend;
@@ -66,6 +68,7 @@ export async function startService(
 		runtime,
 		logger,
 		authorizer: options.authorizer ?? insecureAllowAll,
+		...(options.events && { events: options.events }),
 	});
 	if (connection === "in-process") {
 		const transport = createInProcessTransport((router) =>

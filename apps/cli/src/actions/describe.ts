@@ -1,7 +1,9 @@
 import type { Resource } from "@plinth/proto";
 import type { Reconcile } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import type { Event } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
 import { displayName, finalizersOf, isMarkedForDeletion } from "@plinth/resource";
 import { listReconciles } from "../api/controllers.ts";
+import { listEvents } from "../api/events.ts";
 import type { KnownTypes } from "../api/known-types.ts";
 import { readResource } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
@@ -14,6 +16,7 @@ import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
+import { eventsSection } from "../output/event-cells.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { reconcilesTable } from "../output/reconcile-cells.ts";
@@ -35,7 +38,8 @@ export async function describeAll(
 			const owned = await ownedBy(resource, session);
 			const waits = await waitsFor(resource, session);
 			const reconciles = resource.id ? await listReconciles(session, resource.id) : [];
-			io.out(separator + describe(resource, { owned, waits, reconciles }, types, io));
+			const events = await eventsOf(resource, session);
+			io.out(separator + describe(resource, { owned, waits, reconciles, events }, types, io));
 			separator = "\n";
 		}
 	}
@@ -82,6 +86,22 @@ async function waitsFor(resource: Resource, session: ServerSession): Promise<rea
 	}
 }
 
+/** The newest events of a resource, the newest last; none if the server is older. */
+async function eventsOf({ id }: Resource, session: ServerSession): Promise<readonly Event[]> {
+	try {
+		const { events } = await listEvents(session, { ...(id && { resource: id }) }, shownEvents);
+		return events.toReversed();
+	} catch (error) {
+		if (!(error instanceof Failure) || session.io.signal.aborted) {
+			throw error;
+		}
+		return [];
+	}
+}
+
+/** How many events are shown with a resource: `plinth events` shows all. */
+const shownEvents = 20;
+
 /** What is shown with a resource. */
 interface Related {
 	readonly owned: readonly Resource[];
@@ -89,11 +109,12 @@ interface Related {
 	readonly waits: readonly string[];
 	/** What controllers do with it. */
 	readonly reconciles: readonly Reconcile[];
+	readonly events: readonly Event[];
 }
 
 function describe(
 	resource: Resource,
-	{ owned, waits, reconciles }: Related,
+	{ owned, waits, reconciles, events }: Related,
 	types: KnownTypes,
 	io: Io,
 ): string {
@@ -129,6 +150,7 @@ function describe(
 			"controllers",
 			reconcilesTable(reconciles, io, { heading: "CONTROLLER", of: (each) => each.controller }),
 		),
+		section("events", eventsSection(events, io)),
 		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),
 		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
 	].join("");

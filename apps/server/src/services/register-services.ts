@@ -9,11 +9,13 @@ import {
 } from "@connectrpc/connect";
 import { type ControllerReports, createControllerService } from "@plinth/controller";
 import type { References } from "@plinth/db-constraint";
+import { createEventService, type EventLog } from "@plinth/events";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
 	BackupService,
 	ControllerService,
 	createResourceServiceCloningClient,
+	EventService,
 	type ID,
 	ReadRequestSchema,
 	type Resource,
@@ -44,6 +46,7 @@ import { requireFor, requireRead } from "../listener/interceptors/require-read.t
 import type { ListenerLimits } from "../listener/limits.ts";
 import { logFaults } from "../listener/log-faults.ts";
 import type { Module } from "../module/define-module.ts";
+import { eventReaderOf } from "./event-reader.ts";
 import { createHealthService } from "./health-service.ts";
 import { createReflectionService } from "./reflection-service.ts";
 import { createReflectionV1Alpha } from "./reflection-v1alpha.ts";
@@ -69,6 +72,7 @@ export interface InterfacesOptions {
 	readonly backend: StorageBackend;
 	readonly copies: StorageCopies;
 	readonly references: Pick<References, "deploymentService" | "referenceService">;
+	readonly events: EventLog;
 	readonly registry: TypeRegistry;
 	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
@@ -109,8 +113,8 @@ export const healthMessageBytes = 4 * 1024;
 
 /** Creates all interfaces of a server, and registers all services on them. */
 export function registerServices(options: InterfacesOptions): Interfaces {
-	const { backend, registry, runtime, logger, authorizer } = options;
-	const common = { backend, registry, runtime, logger };
+	const { backend, registry, runtime, logger, authorizer, events } = options;
+	const common = { backend, registry, runtime, logger, events };
 	const trusted = createResourceService({
 		...common,
 		authorizer: deploymentAuthorizer,
@@ -190,7 +194,7 @@ function registerOperations(
 	resources: ServiceImpl<typeof ResourceService>,
 	options: InterfacesOptions,
 ): void {
-	const { registry, authorizer, controllers } = options;
+	const { registry, authorizer, controllers, backend, events } = options;
 	const { copies, runtime, logger, isReady } = options;
 	const read = (id: ID | undefined, call: HandlerContext) => readBy(resources, id, call);
 	external.service(ControllerService, createControllerService(controllers, { read }), {
@@ -198,6 +202,14 @@ function registerOperations(
 			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
 		],
 	});
+	external.service(
+		EventService,
+		createEventService({
+			...{ log: events, registry },
+			clock: runtime.clock,
+			readerOf: (call) => eventReaderOf({ authorizer, registry, backend }, call),
+		}),
+	);
 	external.service(
 		BackupService,
 		createBackupService({ copies, authorizer, clock: runtime.clock, logger }),

@@ -1,5 +1,5 @@
 import { type ControllerManager, createControllerManager } from "@plinth/controller";
-import type { TypeRegistry } from "@plinth/resource";
+import type { EventRecorder, TypeRegistry } from "@plinth/resource";
 import type { LeaseManager, Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import {
@@ -22,6 +22,7 @@ export interface ControllersOptions {
 	readonly registry: TypeRegistry;
 	readonly modules: readonly Module[];
 	readonly leases: LeaseManager;
+	readonly events: EventRecorder;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	/** Called if the controllers can't continue. */
@@ -41,12 +42,14 @@ export interface RunningControllers {
  * @throws ModuleError if a module's controller has the name of one of the server.
  */
 export function startControllers(options: ControllersOptions): RunningControllers {
-	const { interfaces, backend, isShared, registry, modules, leases, runtime, logger } = options;
+	const { interfaces, backend, isShared, registry, modules, leases, events, runtime, logger } =
+		options;
 	const manager = createControllerManager({
 		client: interfaces.trustedShared,
 		cloningClient: interfaces.trustedCloned,
 		runtime,
 		leases,
+		events,
 		logger,
 	});
 	const known: TenancyDeletionOptions = {

@@ -91,7 +91,7 @@ function createInterfaces(
 	manager: () => ControllerManager | undefined,
 ): Interfaces {
 	const { modules, runtime, logger, limits, acceptsCalls, streamsEnd, callsEnd } = context;
-	const { authorizer, registry, copies, references, readiness, gate, meter } = prepared;
+	const { authorizer, registry, copies, references, events, readiness, gate, meter } = prepared;
 	const { tracing, calls } = prepared;
 	const running = () => {
 		const started = manager();
@@ -102,7 +102,7 @@ function createInterfaces(
 	};
 	return registerServices({
 		backend: references.store,
-		...{ copies, references, registry, authorizer, modules, runtime, logger, limits },
+		...{ copies, references, events, registry, authorizer, modules, runtime, logger, limits },
 		...{ acceptsCalls, streamsEnd },
 		controllers: allReports(() => {
 			const ofReferences = references.controllers();
@@ -138,12 +138,12 @@ async function openInternalListener(context: StartContext, prepared: Prepared): 
 /** Starts the controllers of the server, of its modules and of references. */
 function runControllers(
 	context: StartContext,
-	{ registry, references, leases, metrics }: Prepared,
+	{ registry, references, leases, events, metrics }: Prepared,
 	interfaces: Interfaces,
 ): ControllerManager {
 	const { options, modules, runtime, logger, fail, started } = context;
 	const controllers = startControllers({
-		...{ interfaces, registry, modules, leases, runtime, logger },
+		...{ interfaces, registry, modules, leases, events, runtime, logger },
 		backend: references.store,
 		isShared: options.storage.kind === "etcd",
 		onFailure: fail,
@@ -153,6 +153,7 @@ function runControllers(
 		client: interfaces.trustedShared,
 		cloningClient: interfaces.trustedCloned,
 		leases,
+		events,
 	});
 	started.defer(() => controllers.stop());
 	return controllers.manager;

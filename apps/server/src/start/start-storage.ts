@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import { openReferences, type References, ServiceDescriptor } from "@plinth/db-constraint";
+import { EventLog } from "@plinth/events";
 import type { ResourceService } from "@plinth/proto";
 import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { SuspendableLeases, type Timer } from "@plinth/runtime";
@@ -7,9 +8,11 @@ import { WatchDeliveries } from "@plinth/storage";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
 import { measureBatches } from "../operations/batch-metrics.ts";
 import { observeDeliveries } from "../operations/delivery-metrics.ts";
+import { observeEvents } from "../operations/event-metrics.ts";
 import type { Readiness } from "../operations/readiness.ts";
 import { observeReferences } from "../operations/reference-metrics.ts";
 import { measureStorage } from "../operations/storage-metrics.ts";
+import { serverName } from "../server-name.ts";
 import { type OpenStorage, openStorage } from "../storage/open-storage.ts";
 import type { StartContext } from "./start-context.ts";
 import type { Telemetry } from "./start-telemetry.ts";
@@ -20,6 +23,7 @@ export interface StartedStorage extends Pick<OpenStorage, "copies"> {
 	/** Its `store` is the storage that services and controllers use. */
 	readonly references: References;
 	readonly leases: SuspendableLeases;
+	readonly events: EventLog;
 }
 
 /** Options of `startStorage`. */
@@ -40,6 +44,15 @@ export async function startStorage(
 	const storage = await openMeasured(context, { metrics, readiness });
 	started.defer(() => storage.close());
 	startEnd.throwIfAborted();
+	const events = new EventLog({
+		storage: storage.events,
+		server: serverName,
+		isShared: options.storage.kind === "etcd",
+		...{ runtime, logger },
+	});
+	started.defer(() => events.close());
+	observeEvents(metrics.meter, events);
+	events.start();
 	const leases = new SuspendableLeases(storage.leases);
 	const backend = measureStorage(storage.backend, {
 		clock: runtime.clock,
@@ -72,7 +85,7 @@ export async function startStorage(
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
 	startEnd.throwIfAborted();
-	return { copies: storage.copies, references, leases };
+	return { copies: storage.copies, references, leases, events };
 }
 
 /** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */

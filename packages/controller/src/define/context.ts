@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { Queries, Reader } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
-import type { Decoded, ResourceInit, ResourceType } from "@plinth/resource";
+import type { Decoded, EventInit, ResourceInit, ResourceType } from "@plinth/resource";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { StatusInit, WriteInit, WriteResult } from "../client/resource-helpers.ts";
@@ -50,6 +50,13 @@ export interface ReconcileContext<Q extends Queries = Queries> extends Initializ
 	readonly cache: Reader<Q>;
 	/** The hold under which the reconcile runs. */
 	readonly hold: WorkHold;
+	/**
+	 * Records an event of the reconciled resource, or of `resource`, for people: `plinth events` and `plinth describe` show
+	 * it. Returns at once. The same event again is counted; see `EventRecorder`.
+	 *
+	 * @throws Error if the reason is no word in upper camel case, or the message is empty.
+	 */
+	event(event: EventInit, resource?: ID): void;
 }
 
 /** The context of a mapper. */

@@ -1,4 +1,5 @@
 import { createResourceServiceCloningClient, type ID } from "@plinth/proto";
+import { type EventRecorder, noEvents } from "@plinth/resource";
 import {
 	aborted,
 	type LeaseManager,
@@ -47,6 +48,8 @@ export interface ControllerManagerOptions {
 	readonly leaseName?: string;
 	/** Nothing is logged by default. */
 	readonly logger?: Logger;
+	/** Records what controllers tell of resources, and failed reconciles. By default nothing does. */
+	readonly events?: EventRecorder;
 	/** Omitted limits have their defaults. */
 	readonly limits?: Partial<ControllerLimits>;
 }
@@ -85,7 +88,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 	const { client, leases, leaseName = "controllers" } = options;
 	const cloningClient = options.cloningClient ?? createResourceServiceCloningClient(client);
 	const runtime = options.runtime ?? systemRuntime;
-	const logger = options.logger ?? silentLogger;
+	const { logger = silentLogger, events = noEvents } = options;
 	const limits = { ...defaultControllerLimits, ...options.limits };
 	const lease =
 		leases && new SharedLease(leases, { name: leaseName, clock: runtime.clock, logger });
@@ -103,7 +106,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			checkRegistration(controller, controllers, started);
 			controllers.push(controller);
 			const named = withFields(logger, { controller: controller.name });
-			const shared = { client, cloningClient, runtime, limits, chains };
+			const shared = { client, cloningClient, runtime, limits, chains, events };
 			const tally = new ReconcileTally();
 			const onEndlessChain = (chain: EndlessChain) => {
 				tally.triggeredItself(chain);

@@ -78,7 +78,9 @@ export class Reconciler {
 					: skipped;
 			},
 			onFailure: ({ key, error, failures, delayMs }) => {
-				tally.failed({ key, message: messageOf(error), atMs: runtime.clock.now() });
+				const message = messageOf(error);
+				tally.failed({ key, message, atMs: runtime.clock.now() });
+				this.#warn(key, "ReconcileFailed", message);
 				logger.warn(
 					{ key, err: error, failures, delayMs: Math.round(delayMs) },
 					"reconcile failed",
@@ -95,6 +97,8 @@ export class Reconciler {
 				tally.overdue();
 				const limitMs = controller.reconcileTimeoutMs;
 				logger.error({ key, limitMs }, "reconcile exceeded its time limit and was aborted");
+				const message = `the reconcile exceeded its time limit of ${limitMs} ms and was aborted; it has not ended yet`;
+				this.#warn(key, "ReconcileOverdue", message);
 			},
 		});
 		this.#bursts = new RequestBursts({
@@ -202,21 +206,31 @@ export class Reconciler {
 		const startedMs = runtime.clock.monotonic();
 		let outcome: "succeeded" | "failed" = "failed";
 		const cause = this.#causes.take(task.key);
-		const context = new WorkContext(scope, task, this.#views, (family, version) => {
+		const id = this.#newest(queued);
+		const onWritten = (family: string, version: string) => {
 			this.#ownWrites.note(task.key, family, version);
 			const endless = chains.wrote(task.key, version, cause);
 			if (endless !== undefined) {
 				onEndlessChain(endless);
 			}
-		});
+		};
+		const context = new WorkContext(scope, task, this.#views, onWritten, id);
 		try {
-			const requeue = await controller.reconcile(context, { id: this.#newest(queued) });
+			const requeue = await controller.reconcile(context, { id });
 			outcome = task.stage === "overdue" ? "failed" : "succeeded";
 			return requeue ? { kind: "again", delayMs: requeue.afterMs } : { kind: "done" };
 		} finally {
 			await context.client.close();
 			tally.ended(outcome, runtime.clock.monotonic() - startedMs);
 		}
+	}
+
+	/** Records what has gone wrong with a resource, by its key. */
+	#warn(key: string, reason: string, message: string): void {
+		const { controller, events } = this.#scope.environment;
+		const [, partition = "", namespace = "", name = ""] = key.split("/");
+		const resource = this.#newest(idOf(controller.manages, name, { partition, namespace }));
+		events.record({ resource, reason, message, severity: "warning", source: controller.name });
 	}
 
 	/** The ID for the reconcile: of the cached incarnation or, if none, of the newest requested one. */

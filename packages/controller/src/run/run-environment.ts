@@ -1,3 +1,4 @@
+import type { EventRecorder } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
@@ -17,6 +18,7 @@ export interface RunEnvironment {
 	readonly logger: Logger;
 	readonly limits: ControllerLimits;
 	readonly tally: ReconcileTally;
+	readonly events: EventRecorder;
 	/** Those of all controllers of the manager. */
 	readonly chains: WriteChains;
 	/** Reconciles trigger each other without an end. */

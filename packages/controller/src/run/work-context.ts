@@ -1,7 +1,13 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { Cache, Reader } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
-import type { Decoded, ResourceInit, ResourceType } from "@plinth/resource";
+import {
+	type Decoded,
+	type EventInit,
+	eventProblem,
+	type ResourceInit,
+	type ResourceType,
+} from "@plinth/resource";
 import type { Clock, Logger } from "@plinth/runtime";
 import {
 	readResource,
@@ -39,14 +45,18 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 	readonly #scope: WorkScope;
 	readonly #task: Task;
 	readonly #shared: Cache | undefined;
+	readonly #reconciled: ID | undefined;
 	#logger: Logger | undefined;
 
+	/** @param reconciled - the resource whose reconcile the task is. */
 	constructor(
 		scope: WorkScope,
 		task: Task,
 		views: { readonly cache: View; readonly shared: Cache | undefined },
 		onWritten: RuntimeClientOptions["onWritten"],
+		reconciled?: ID,
 	) {
+		this.#reconciled = reconciled;
 		this.#scope = scope;
 		this.#task = task;
 		this.cache = views.cache;
@@ -105,6 +115,20 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 			(isCached ? this.cache?.get(type, init.id) : undefined) ??
 			(await readResource(this.client, type, init.id));
 		return writeIfDifferent(this.client, type, existing, init);
+	}
+
+	event(event: EventInit, resource = this.#reconciled): void {
+		const problem =
+			eventProblem(event) ??
+			(resource?.type === undefined || resource.name === ""
+				? `the event ${event.reason} has no resource with a type and a name`
+				: undefined);
+		if (problem !== undefined || resource === undefined) {
+			throw new Error(problem);
+		}
+		const { controller, events } = this.#scope.environment;
+		const { reason, message, severity = "normal" } = event;
+		events.record({ reason, message, severity, resource, source: controller.name });
 	}
 
 	writeStatusIfChanged(resource: Resource, status: StatusInit): Promise<WriteResult> {

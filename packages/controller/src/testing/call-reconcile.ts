@@ -1,6 +1,6 @@
 import { type Cache, cloningView } from "@plinth/cache";
 import type { ID } from "@plinth/proto";
-import { idOf, nameKey } from "@plinth/resource";
+import { type EventRecorder, idOf, nameKey, noEvents } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { ResourceClient } from "../client/resource-client.ts";
 import type { Controller } from "../define/controller.ts";
@@ -21,6 +21,8 @@ export interface CallReconcileOptions {
 	readonly client: ResourceClient;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
+	/** Records nothing by default. */
+	readonly events?: EventRecorder;
 }
 
 /**
@@ -31,7 +33,7 @@ export async function callReconcile(
 	controller: Controller,
 	options: CallReconcileOptions,
 ): Promise<Requeue | undefined> {
-	const { id, cache, client, runtime, logger } = options;
+	const { id, cache, client, runtime, logger, events = noEvents } = options;
 	const { manages } = controller;
 	const environment = {
 		controller,
@@ -41,6 +43,7 @@ export async function callReconcile(
 		logger,
 		limits: defaultControllerLimits,
 		tally: new ReconcileTally(),
+		events,
 		chains: new WriteChains(runtime.clock),
 		onEndlessChain: () => {},
 	};
@@ -48,15 +51,11 @@ export async function callReconcile(
 	const scope = { environment, hold, fence: undefined, refusal: () => undefined };
 	const requested = idOf(manages, id.name, id.tenancy, id.uid);
 	const task = new Task(nameKey(requested));
-	const context = new WorkContext(
-		scope,
-		task,
-		{ cache: cloningView(cache), shared: cache },
-		() => {},
-	);
+	const reconciled = cache.get(manages, requested)?.resource.id ?? requested;
+	const views = { cache: cloningView(cache), shared: cache };
+	const context = new WorkContext(scope, task, views, () => {}, reconciled);
 	try {
-		const cached = cache.get(manages, requested)?.resource.id;
-		return (await controller.reconcile(context, { id: cached ?? requested })) ?? undefined;
+		return (await controller.reconcile(context, { id: reconciled })) ?? undefined;
 	} finally {
 		await context.client.close();
 	}

@@ -18,7 +18,7 @@ export interface VersionControllers {
 
 /** Options of `startVersionControllers`. */
 export interface VersionControllersOptions
-	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "leases"> {
+	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "leases" | "events"> {
 	readonly constraints: Constraints;
 	/** See `DbConstraintOptions`. */
 	readonly whileRunning: (share: Share) => () => void;

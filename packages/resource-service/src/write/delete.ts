@@ -14,6 +14,7 @@ import { fenceOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
+import { recordRefusal, recordWait } from "./deletion-events.ts";
 import { decidesFinally } from "./final-refusal.ts";
 import { isStoredAs, planDelete, replanDelete } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
@@ -52,7 +53,9 @@ export async function deleteResource(
 		return replanDelete(context, newest);
 	});
 
-	return retryConflicts(context, call, { id, isQueued }, async (consistency) => {
+	/** The resource that the last attempt has tried to delete. */
+	let target: Resource | undefined;
+	const attempt = async (consistency: Consistency) => {
 		let stored: Resource;
 		try {
 			stored = await context.backend.read(id, { consistency });
@@ -64,6 +67,7 @@ export async function deleteResource(
 		}
 		authorize(stored);
 		refuseStaleVersion(request.version, stored);
+		target = stored;
 		const mutations = await planDelete(context, stored);
 		if (mutations.length === 0) {
 			return nothingToDo(consistency);
@@ -72,8 +76,20 @@ export async function deleteResource(
 			...options,
 			...(isQueued && { rebase }),
 		});
-		return request.dryRun ? "" : commit.version;
-	});
+		if (request.dryRun) {
+			return "";
+		}
+		recordWait(context.events, access, commit.resources[0]);
+		return commit.version;
+	};
+	try {
+		return await retryConflicts(context, call, { id, isQueued }, attempt);
+	} catch (failure) {
+		if (!request.dryRun) {
+			recordRefusal(context.events, access, target, failure);
+		}
+		throw failure;
+	}
 }
 
 /** Only a strong read proves that there is nothing to do. The retry makes one. */

@@ -9,6 +9,7 @@ import {
 	ResourceService,
 } from "@plinth/proto";
 import {
+	type EventRecord,
 	familyKey,
 	Namespace,
 	Partition,
@@ -45,6 +46,8 @@ export interface ReconcileOutcome {
 	readonly requeue: Requeue | undefined;
 	/** Its changes in order, without tombstones. */
 	readonly changes: readonly StoredChange[];
+	/** What it has told of resources, in order. */
+	readonly events: readonly EventRecord[];
 	readonly log: TestLog;
 }
 
@@ -99,7 +102,12 @@ export async function reconcileOnce(
 	const client = createResourceServiceCloningClient(
 		createInProcessClient(ResourceService, transport),
 	);
-	const call = callReconcile(controller, { id, cache, client, runtime, logger: log });
+	const events: EventRecord[] = [];
+	const recorder = { record: (event: EventRecord) => void events.push(event) };
+	const call = callReconcile(controller, {
+		...{ id, cache, client, runtime, logger: log },
+		events: recorder,
+	});
 	const requeue = await runtime.scheduler.run(call);
-	return { requeue, changes, log };
+	return { requeue, changes, events, log };
 }

@@ -1,0 +1,59 @@
+import { type Event, Severity } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
+import { displayName } from "@plinth/resource";
+import type { Io } from "../io.ts";
+import { ago } from "./reconcile-cells.ts";
+import { widthInSection } from "./section.ts";
+import { plainCell, type Row, renderTable, type TableColumn } from "./table.ts";
+
+/** How events are shown. */
+export interface EventLayout {
+	/** Whether each row names its resource. */
+	readonly showResource: boolean;
+	/** Whether each row says when the event occurred first, and which server has recorded it. */
+	readonly isWide?: boolean;
+}
+
+/** The columns of events. */
+export function eventColumns({ showResource, isWide }: EventLayout): readonly TableColumn[] {
+	return [
+		{ heading: "LAST", cut: false },
+		...(isWide ? [{ heading: "FIRST", cut: false }] : []),
+		{ heading: "COUNT", cut: false },
+		{ heading: "REASON", cut: true },
+		...(showResource ? [{ heading: "RESOURCE", cut: true }] : []),
+		{ heading: "BY", cut: true },
+		...(isWide ? [{ heading: "SERVER", cut: true }] : []),
+		{ heading: "MESSAGE", cut: true },
+	];
+}
+
+/** The row of an event. */
+export function eventRow(event: Event, { showResource, isWide }: EventLayout, nowMs: number): Row {
+	const { resource, severity, reason, message, source, server, count } = event;
+	return [
+		plainCell(ago(event.lastAt, nowMs)),
+		...(isWide ? [plainCell(ago(event.firstAt, nowMs))] : []),
+		plainCell(String(count)),
+		{ text: reason, tone: severity === Severity.WARNING ? "bad" : "plain" },
+		...(showResource ? [plainCell(resource === undefined ? "" : displayName(resource))] : []),
+		plainCell(source),
+		...(isWide ? [plainCell(server)] : []),
+		plainCell(message),
+	];
+}
+
+/** The events of one resource as a table in a section, the newest last. */
+export function eventsSection(
+	events: readonly Event[],
+	{ width, color, clock }: Pick<Io, "width" | "color" | "clock">,
+): string {
+	const layout = { showResource: false };
+	const nowMs = clock.now();
+	return events.length === 0
+		? ""
+		: renderTable(
+				eventColumns(layout),
+				events.map((event) => eventRow(event, layout, nowMs)),
+				{ color, width: widthInSection(width) },
+			);
+}
