@@ -12,6 +12,7 @@ import {
 	checkCommitLimits,
 	checkGrowth,
 	defaultStorageLimits,
+	type EventStorage,
 	evaluateMutations,
 	LoadCapacity,
 	type Mutation,
@@ -33,6 +34,7 @@ import {
 	etcdRequestLimits,
 	mostMutations,
 } from "./commit/request-limits.ts";
+import { EtcdEventStorage } from "./events/etcd-event-storage.ts";
 import { keepProving } from "./history/keep-proving.ts";
 import { replaceIncarnation } from "./history/replace-incarnation.ts";
 import { type HistoryLost, StoreHistory } from "./history/store-history.ts";
@@ -67,6 +69,8 @@ export interface EtcdBackend extends StorageBackend {
 	readonly identity: EtcdStorageIdentity;
 	/** Aborts when etcd has lost history that this storage has seen. */
 	readonly historyLost: AbortSignal;
+	/** The rows of events of all servers that share the prefix. */
+	readonly events: EventStorage;
 }
 
 /**
@@ -113,7 +117,8 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 		);
 		const catchUp = new CatchUp({ ...context, state });
 		const groups = new GroupCommit({ ...context, state, catchUp });
-		return new OpenEtcdBackend({ ...context, state, catchUp, groups, closing, options });
+		const events = new EtcdEventStorage({ ...base, historyLost: history.lost });
+		return new OpenEtcdBackend({ ...context, state, catchUp, groups, events, closing, options });
 	} catch (error) {
 		client.close();
 		signal?.throwIfAborted();
@@ -154,6 +159,7 @@ interface Parts {
 	readonly state: FollowedState;
 	readonly catchUp: CatchUp;
 	readonly groups: GroupCommit;
+	readonly events: EtcdEventStorage;
 	readonly limits: StorageLimits;
 	readonly timeoutMs: number;
 	readonly closing: AbortController;
@@ -182,6 +188,10 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	get historyLost(): AbortSignal {
 		return this.#parts.history.lost;
+	}
+
+	get events(): EventStorage {
+		return this.#parts.events;
 	}
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#store(options)).read(id);
@@ -237,7 +247,8 @@ class OpenEtcdBackend implements EtcdBackend {
 	}
 
 	async #close(): Promise<void> {
-		const { groups, state, runtime, timeoutMs, closing, client } = this.#parts;
+		const { groups, events, state, runtime, timeoutMs, closing, client } = this.#parts;
+		events.close();
 		await groups.settled();
 		using within = deadline(runtime.clock, timeoutMs);
 		await unlessAborted(this.#recovery, within.signal).catch(() => {});

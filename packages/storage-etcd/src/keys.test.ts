@@ -39,7 +39,7 @@ describe("keys of resources", () => {
 		);
 	});
 
-	it("are within what is watched, as the head is, and leases are not", () => {
+	it("are within what is watched, as the head is, and leases and events are not", () => {
 		const { key, rangeEnd } = keys.watched;
 		const watched = (each: Uint8Array) =>
 			Buffer.compare(key, each) <= 0 && Buffer.compare(each, rangeEnd) < 0;
@@ -50,6 +50,11 @@ describe("keys of resources", () => {
 			}),
 		);
 		expect(watched(keys.lease("singletons"))).toBe(false);
+		fc.assert(
+			fc.property(fc.string(), (key) => {
+				expect(watched(keys.event(key))).toBe(false);
+			}),
+		);
 	});
 
 	it("are not made of what is no resource", () => {
@@ -61,5 +66,19 @@ describe("keys of resources", () => {
 		]) {
 			expect(keys.parse(text)).toBeUndefined();
 		}
+	});
+});
+
+describe("keys of events", () => {
+	it("are in their range, and say which row they are of", () => {
+		const { key: begin, rangeEnd } = keys.events;
+		fc.assert(
+			fc.property(fc.string({ unit: "grapheme" }), (row) => {
+				const key = keys.event(row);
+				expect(keys.eventKey(key)).toBe(row);
+				expect(Buffer.compare(begin, key)).toBeLessThanOrEqual(0);
+				expect(Buffer.compare(key, rangeEnd)).toBe(-1);
+			}),
+		);
 	});
 });

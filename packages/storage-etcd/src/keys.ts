@@ -22,13 +22,14 @@ export interface KeyRange {
  * ```
  *   <prefix>/commits/<slot>                                           the last transaction that used the slot
  *   <prefix>/elections/<lease>                                        the holder of a lease
+ *   <prefix>/events/<event key>                                       a row of events
  *   <prefix>/head                                                     written by every transaction
  *   <prefix>/identity                                                 the incarnation of the store
  *   <prefix>/resources/<group>.<kind>␀<partition>␀<namespace>␀<name>  a resource
  * ```
  *
  * Keys of resources sort like the state store. The head, the identity and the resources are adjacent, so
- * that one watch delivers them, without the commits and the elections.
+ * that one watch delivers them, without the commits, the elections and the events, which sort before them.
  */
 export class Keys {
 	readonly head: Uint8Array;
@@ -37,6 +38,8 @@ export class Keys {
 	readonly watched: KeyRange;
 	/** All resources. */
 	readonly resources: KeyRange;
+	/** All rows of events. */
+	readonly events: KeyRange;
 	readonly #prefix: string;
 	readonly #resourcePrefix: string;
 
@@ -49,6 +52,7 @@ export class Keys {
 		const end = Buffer.from(`${prefix}/resources0`);
 		this.watched = { key: this.head, rangeEnd: end };
 		this.resources = { key: Buffer.from(this.#resourcePrefix), rangeEnd: end };
+		this.events = { key: this.event(""), rangeEnd: Buffer.from(`${prefix}/events0`) };
 	}
 
 	/** The key of the resource of that name. */
@@ -82,6 +86,16 @@ export class Keys {
 	/** The key that keeps the token of a transaction until another one uses the slot. */
 	commit(slot: number): Uint8Array {
 		return Buffer.from(`${this.#prefix}/commits/${slot}`);
+	}
+
+	/** The key of a row of events. */
+	event(key: string): Uint8Array {
+		return Buffer.from(`${this.#prefix}/events/${key}`);
+	}
+
+	/** The event key of the row with that key. */
+	eventKey(key: Uint8Array): string {
+		return keyText(key).slice(`${this.#prefix}/events/`.length);
 	}
 
 	/** The key that the holder of a lease creates. */

@@ -3,6 +3,7 @@ import type { Clock, Logger } from "@plinth/runtime";
 import type { LoadCapacity, StateStore } from "@plinth/storage";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { RevisionCompacted } from "../client/etcd-error.ts";
+import { rangePages } from "../client/range-pages.ts";
 import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
 import type { ResourceDecoder } from "./decode-resource.ts";
@@ -37,9 +38,6 @@ export interface LoadFrom {
 	readonly capacity?: LoadCapacity;
 }
 
-/** The approximate size of a page; the number of keys is derived from the previous page. */
-const pageBytes = 2 * 1024 * 1024;
-const pageKeys = { first: 2, least: 2, most: 5000 };
 /** How often progress is logged, in milliseconds. */
 const progressEveryMs = 1000;
 /** How often loading starts again because etcd was compacted meanwhile. */
@@ -78,30 +76,15 @@ async function loadOnce(
 	const revision = header?.revision ?? 0n;
 	const store = makeStore();
 	let newest = head?.modRevision ?? 0n;
-	let key = keys.resources.key;
-	let limit = pageKeys.first;
-	for (let more = true; more; ) {
-		const page = await client.range(
-			{ key, rangeEnd: keys.resources.rangeEnd, limit: BigInt(limit), revision },
-			signal,
-		);
-		let bytes = 0;
-		for (const kv of page.kvs) {
+	for await (const page of rangePages(client, keys.resources, revision, signal)) {
+		for (const kv of page) {
 			const name = keys.parse(keyText(kv.key));
 			const before = name && known?.lookup(name);
 			const same = before?.version === String(offset.versionOf(kv.modRevision));
 			store.load(same ? before : decoder.decode(kv));
 			newest = kv.modRevision > newest ? kv.modRevision : newest;
-			bytes += kv.value.byteLength;
 		}
 		capacity?.check({ bytes: store.bytes, size: store.size });
-		const last = page.kvs.at(-1);
-		more = page.more && last !== undefined;
-		if (last !== undefined) {
-			key = Buffer.concat([last.key, Buffer.of(0)]);
-			const fitting = Math.floor((pageBytes * page.kvs.length) / Math.max(1, bytes));
-			limit = Math.min(pageKeys.most, Math.max(pageKeys.least, fitting));
-		}
 		const nowMs = clock.monotonic();
 		if (nowMs - loggedMs >= progressEveryMs) {
 			loggedMs = nowMs;
