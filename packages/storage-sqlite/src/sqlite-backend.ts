@@ -13,6 +13,7 @@ import {
 	checkCommitLimits,
 	checkGrowth,
 	defaultStorageLimits,
+	type EventStorage,
 	evaluateMutations,
 	Fenced,
 	LoadCapacity,
@@ -35,11 +36,13 @@ import {
 	type RestoreReport,
 } from "./backup-restore/backup-restore.ts";
 import { OnlineBackups } from "./backup-restore/online-backups.ts";
+import { SqliteEventStorage } from "./events/sqlite-event-storage.ts";
 import { realPathOf } from "./file-access/file-system.ts";
 import type { CommitBatch } from "./group-commit/commit-batch.ts";
 import { GroupCommit } from "./group-commit/group-commit.ts";
 import { load } from "./loading/load.ts";
-import { ReplaceFailure, StorageThread } from "./thread/storage-thread.ts";
+import { StorageFileError } from "./storage-file-error.ts";
+import { ReplaceFailure, StorageThread, WriteFailure } from "./thread/storage-thread.ts";
 
 /** Options of the SQLite backend. */
 export interface SqliteBackendOptions {
@@ -71,6 +74,11 @@ export interface SqliteBackendOptions {
 export interface SqliteBackend extends StorageBackend {
 	/** The identity of the storage; `restore` changes it. */
 	readonly identity: StorageIdentity;
+	/**
+	 * The rows of events, in the same file. A backup does not contain them, and a restored storage starts without any:
+	 * `restore` ends what follows them as StorageUnavailable.
+	 */
+	readonly events: EventStorage;
 
 	/**
 	 * Backs the storage up while commits continue. The backup has the state as of one version, the newest
@@ -117,6 +125,7 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
+		await deleteExpiredEvents(thread, Math.floor(runtime.clock.now()), path);
 		const backups = new OnlineBackups({ path, thread, runtime, limits, deliveries, logger });
 		const { onBatch, onFailed } = options;
 		return new Backend({
@@ -127,6 +136,28 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 	} catch (error) {
 		await thread.abandon();
 		throw error;
+	}
+}
+
+/**
+ * Deletes events that expired before the file was opened. A full disk is no reason not to open it.
+ *
+ * @throws StorageFileError
+ */
+async function deleteExpiredEvents(
+	thread: StorageThread,
+	nowMs: number,
+	path: string,
+): Promise<void> {
+	try {
+		await thread.writeEvents({ nowMs, expiresMs: nowMs, rows: [] });
+	} catch (error) {
+		if (!(error instanceof WriteFailure && error.diskFull)) {
+			const why = error instanceof Error ? error.message : String(error);
+			throw new StorageFileError(path, "unreachable", `expired events can't be deleted: ${why}`, {
+				cause: error,
+			});
+		}
 	}
 }
 
@@ -146,6 +177,7 @@ interface Parts {
 class Backend implements SqliteBackend {
 	readonly #parts: Parts;
 	readonly #groups: GroupCommit;
+	readonly #events: SqliteEventStorage;
 	/** The current state. */
 	#store: StateStore;
 	#identity: StorageIdentity;
@@ -166,6 +198,11 @@ class Backend implements SqliteBackend {
 			log: parts.logger,
 			...(parts.onFailed && { onBroken: parts.onFailed }),
 		});
+		this.#events = new SqliteEventStorage({
+			thread: parts.thread,
+			groups: this.#groups,
+			clock: parts.runtime.clock,
+		});
 		// It may die while no commit is in progress; that must not be discovered by the next commit.
 		void parts.thread.died.then((error) =>
 			this.#groups.break(
@@ -178,6 +215,10 @@ class Backend implements SqliteBackend {
 
 	get identity(): StorageIdentity {
 		return this.#identity;
+	}
+
+	get events(): EventStorage {
+		return this.#events;
 	}
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#state(options)).read(id);
@@ -261,6 +302,7 @@ class Backend implements SqliteBackend {
 		const former = this.#store;
 		this.#store = store;
 		this.#identity = identity;
+		this.#events.replaced();
 		former.close(
 			new WatchClosed(
 				`the storage was restored from a backup, at version ${version}; discard the state built from the watch and watch again`,
@@ -275,6 +317,7 @@ class Backend implements SqliteBackend {
 
 	async #close(): Promise<void> {
 		const { backups, thread } = this.#parts;
+		this.#events.close();
 		await backups.close();
 		await this.#groups.settled();
 		this.#store.close(new WatchClosed("the storage was closed"));

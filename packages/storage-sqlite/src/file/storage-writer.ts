@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { Head } from "./checksum.ts";
+import { type EventWrite, writeEvents } from "./event-table.ts";
 import { FreeSpace } from "./free-space.ts";
 import { RowTable, type RowWrite } from "./row-table.ts";
 
@@ -34,23 +35,35 @@ export class StorageWriter {
 
 	/** Writes rows, each with a different key, and the new revision of the storage. */
 	write(revision: number, rows: readonly RowWrite[]): void {
+		this.#head = this.#transaction(() => {
+			const next: Head = { revision, ...this.#rows.write(rows, this.#head) };
+			this.#rows.setHead(next);
+			return next;
+		});
+	}
+
+	/** Writes rows of events, which changes neither the head nor a resource. */
+	writeEvents(write: EventWrite): void {
+		this.#transaction(() => writeEvents(this.#database, write));
+	}
+
+	/** Moves the write-ahead log into the main file and closes it. */
+	close(): void {
+		this.#database.close();
+	}
+
+	#transaction<T>(action: () => T): T {
 		this.#database.exec("BEGIN IMMEDIATE");
 		try {
-			const head: Head = { revision, ...this.#rows.write(rows, this.#head) };
-			this.#rows.setHead(head);
+			const result = action();
 			this.#database.exec("COMMIT");
-			this.#head = head;
+			return result;
 		} catch (error) {
 			if (this.#database.isTransaction) {
 				this.#database.exec("ROLLBACK");
 			}
 			throw error;
 		}
-	}
-
-	/** Moves the write-ahead log into the main file and closes it. */
-	close(): void {
-		this.#database.close();
 	}
 }
 

@@ -1,3 +1,4 @@
+import type { EventPage, EventWrite } from "../file/event-table.ts";
 import type { StoredIdentity } from "../file/identity.ts";
 import type { RowWrite } from "../file/row-table.ts";
 import type { Page } from "../loading/page.ts";
@@ -125,13 +126,32 @@ export class StorageThread {
 	 * @throws WriteFailure
 	 */
 	async write(revision: number, rows: readonly RowWrite[]): Promise<void> {
-		const reply = await this.#request({ kind: "write", revision, rows });
-		if (reply.kind === "write-failed") {
-			throw new WriteFailure(reply.reason, reply.diskFull);
+		await this.#written({ kind: "write", revision, rows });
+	}
+
+	/**
+	 * Writes and removes rows of events in one transaction, and deletes expired ones.
+	 *
+	 * @throws WriteFailure
+	 */
+	async writeEvents(write: EventWrite): Promise<void> {
+		await this.#written({ kind: "write-events", ...write });
+	}
+
+	/**
+	 * Reads a page of the rows of events that have not expired.
+	 *
+	 * @param after The last key of the page before; `undefined` for the first page.
+	 */
+	async readEvents(nowMs: number, after: string | undefined): Promise<EventPage> {
+		const reply = await this.#request({ kind: "read-events", nowMs, after });
+		if (reply.kind === "read-failed") {
+			throw new Error(reply.reason);
 		}
-		if (reply.kind !== "written") {
+		if (reply.kind !== "events") {
 			throw unexpected(reply);
 		}
+		return reply.page;
 	}
 
 	/**
@@ -223,6 +243,16 @@ export class StorageThread {
 
 	#post(request: Request): void {
 		this.#thread.post(request);
+	}
+
+	async #written(request: Request): Promise<void> {
+		const reply = await this.#request(request);
+		if (reply.kind === "write-failed") {
+			throw new WriteFailure(reply.reason, reply.diskFull);
+		}
+		if (reply.kind !== "written") {
+			throw unexpected(reply);
+		}
 	}
 
 	#request(request: Request): Promise<PlainReply> {

@@ -1,6 +1,7 @@
 import { BackupRunner } from "../backup-restore/backup-runner.ts";
 import { completeRestore, decideRestore, removeLeftovers } from "../backup-restore/restore-swap.ts";
 import { createIfMissing } from "../file/create-storage.ts";
+import { readEvents } from "../file/event-table.ts";
 import { migrate, schemaVersion } from "../file/migrations.ts";
 import { fileError, isDiskFull, reasonOf } from "../file/sqlite-failure.ts";
 import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.ts";
@@ -127,19 +128,40 @@ function nextPages(from: StorageReader): void {
 }
 
 function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
+	written(
+		(to) => to.write(revision, rows),
+		() => backups.follow(rows),
+	);
+}
+
+/** Writes, and reports the outcome. */
+function written(action: (to: StorageWriter) => void, afterwards: () => void = () => {}): void {
 	try {
-		if (writer === undefined) {
-			throw new Error("the file is not open for writing");
-		}
+		const to = openWriter();
 		giveBack.throwIfFailed();
-		writer.write(revision, rows);
+		action(to);
 	} catch (error) {
 		send({ kind: "write-failed", reason: reasonOf(error), diskFull: isDiskFull(error) });
 		return;
 	}
 	send({ kind: "written" });
-	backups.follow(rows);
+	afterwards();
 	giveBack.written();
+}
+
+function readEventPage({ nowMs, after }: Extract<Request, { kind: "read-events" }>): void {
+	try {
+		send({ kind: "events", page: readEvents(openWriter().database, nowMs, after) });
+	} catch (error) {
+		send({ kind: "read-failed", reason: reasonOf(error) });
+	}
+}
+
+function openWriter(): StorageWriter {
+	if (writer === undefined) {
+		throw new Error("the file is not open for writing");
+	}
+	return writer;
 }
 
 /** Replaces this file by the built one. */
@@ -175,6 +197,12 @@ port.on("message", (request: Request) => {
 			break;
 		case "write":
 			write(request);
+			break;
+		case "write-events":
+			written((to) => to.writeEvents(request));
+			break;
+		case "read-events":
+			readEventPage(request);
 			break;
 		case "replace":
 			if (writer !== undefined) {

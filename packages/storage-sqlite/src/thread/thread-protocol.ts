@@ -1,4 +1,5 @@
 import type { FileJobResult } from "../backup-restore/file-jobs.ts";
+import type { EventPage, EventWrite } from "../file/event-table.ts";
 import type { StoredIdentity } from "../file/identity.ts";
 import type { FreshIds } from "../file/migrations.ts";
 import type { RowWrite } from "../file/row-table.ts";
@@ -16,6 +17,10 @@ import type { StorageFileProblem } from "../storage-file-error.ts";
  *      │  ◀── loaded ─────────────────────── │   all rows were read, and the file is open for writing
  *      │ ──── write (revision, rows) ──────▶ │   one at a time
  *      │  ◀── written, or write-failed ───── │
+ *      │ ──── write-events (rows) ─────────▶ │   between writes
+ *      │  ◀── written, or write-failed ───── │
+ *      │ ──── read-events (after) ─────────▶ │   between writes
+ *      │  ◀── events, or read-failed ─────── │
  *      │ ──── replace ─────────────────────▶ │   between writes: a built file replaces this one
  *      │  ◀── replaced, or replace-failed ── │
  *      │ ──── close ───────────────────────▶ │   the worker ends
@@ -29,6 +34,12 @@ import type { StorageFileProblem } from "../storage-file-error.ts";
 export type Request =
 	| { readonly kind: "next-pages" }
 	| { readonly kind: "write"; readonly revision: number; readonly rows: readonly RowWrite[] }
+	| ({ readonly kind: "write-events" } & EventWrite)
+	| {
+			readonly kind: "read-events";
+			readonly nowMs: number;
+			readonly after: string | undefined;
+	  }
 	| { readonly kind: "replace" }
 	| ({ readonly kind: "backup" } & LiveBackupOrder)
 	| { readonly kind: "abort-backup" }
@@ -70,6 +81,8 @@ export type Reply =
 			/** Nothing was written, and the next write may succeed. */
 			readonly diskFull: boolean;
 	  }
+	| { readonly kind: "events"; readonly page: EventPage }
+	| { readonly kind: "read-failed"; readonly reason: string }
 	| { readonly kind: "replaced"; readonly replaced: string | undefined }
 	| {
 			readonly kind: "replace-failed";
