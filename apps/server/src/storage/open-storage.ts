@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
+	type EventStorage,
+	MemoryEventStorage,
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
@@ -28,6 +30,8 @@ export type StorageOptions =
 export interface OpenStorage {
 	readonly backend: StorageBackend;
 	readonly leases: LeaseManager;
+	/** The rows of events. What follows them ends as StorageUnavailable when the storage is closed. */
+	readonly events: EventStorage;
 	/** The identity of the storage, if it has one. */
 	readonly identity?: StorageIdentity;
 	/** Takes backups of the open storage. */
@@ -74,7 +78,12 @@ export async function openStorage(
 				"the memory storage has no backups: start the server with --storage sqlite, or export resources with plinth get -o yaml",
 			);
 			const backend = createMemoryBackend({ runtime, leases, limits, ...shared });
-			return { ...owned(backend, leases), copies };
+			const events = new MemoryEventStorage(runtime.clock);
+			const close = async () => {
+				events.close();
+				await backend.close();
+			};
+			return { backend, leases, events, copies, close };
 		}
 		case "sqlite": {
 			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
@@ -89,7 +98,8 @@ export async function openStorage(
 			});
 			try {
 				const copies = await sqliteCopies(backend, join(options.directory, copiesDirectory));
-				return { ...owned(backend, leases), identity: backend.identity, copies };
+				const { events, identity } = backend;
+				return { backend, leases, events, identity, copies, close: () => backend.close() };
 			} catch (failure) {
 				await backend.close();
 				throw failure;
@@ -115,17 +125,13 @@ export async function openStorage(
 			const copies = takenElsewhere(
 				"the server stores its data in etcd: back up etcd with etcdctl snapshot save <file>",
 			);
+			const { events } = backend;
 			const { uid, incarnation, restores } = backend.identity;
 			// A storage that was never restored is identified by its records alone.
 			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
-			return { backend, leases, copies, close, ...(identity && { identity }) };
+			return { backend, leases, events, copies, close, ...(identity && { identity }) };
 		}
 	}
-}
-
-/** A storage that one process owns: all its leases are local. */
-function owned(backend: StorageBackend, leases: LeaseManager): Omit<OpenStorage, "copies"> {
-	return { backend, leases, close: () => backend.close() };
 }
 
 /** Backups that the server does not take. */
