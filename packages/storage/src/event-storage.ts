@@ -14,7 +14,7 @@ export interface EventWriteOptions {
 
 /**
  * Rows of events, beside the resources of a storage: they have no versions, no watch of resources receives them, and no
- * backup has them. They survive a restart. Rows that expire or are lost are no failure.
+ * backup of Plinth has them. They survive a restart. Rows that expire or are lost are no failure.
  */
 export interface EventStorage {
 	/**

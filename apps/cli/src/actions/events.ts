@@ -27,7 +27,11 @@ export async function events(
 	flags: EventFlags,
 ): Promise<ExitCode> {
 	const filter = await filterOf(session, words, flags);
-	const layout = { showResource: filter.resource === undefined, isWide: flags.output === "wide" };
+	const layout = {
+		showResource: filter.resource === undefined,
+		showTenancy: filter.resource === undefined && (flags.allNamespaces ?? false),
+		isWide: flags.output === "wide",
+	};
 	if (flags.watch) {
 		return watchEvents(session, filter, flags.output, layout);
 	}

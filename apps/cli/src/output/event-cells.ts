@@ -1,5 +1,4 @@
 import { type Event, Severity } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
-import { displayName } from "@plinth/resource";
 import type { Io } from "../io.ts";
 import { ago } from "./reconcile-cells.ts";
 import { widthInSection } from "./section.ts";
@@ -9,17 +8,26 @@ import { plainCell, type Row, renderTable, type TableColumn } from "./table.ts";
 export interface EventLayout {
 	/** Whether each row names its resource. */
 	readonly showResource: boolean;
+	/** Whether each row names the partition and the namespace of its resource. */
+	readonly showTenancy?: boolean;
 	/** Whether each row says when the event occurred first, and which server has recorded it. */
 	readonly isWide?: boolean;
 }
 
 /** The columns of events. */
-export function eventColumns({ showResource, isWide }: EventLayout): readonly TableColumn[] {
+export function eventColumns(layout: EventLayout): readonly TableColumn[] {
+	const { showResource, showTenancy, isWide } = layout;
 	return [
+		...(showTenancy
+			? [
+					{ heading: "PARTITION", cut: true },
+					{ heading: "NAMESPACE", cut: true },
+				]
+			: []),
 		{ heading: "LAST", cut: false },
 		...(isWide ? [{ heading: "FIRST", cut: false }] : []),
 		{ heading: "COUNT", cut: false },
-		{ heading: "REASON", cut: true },
+		{ heading: "REASON", cut: false },
 		...(showResource ? [{ heading: "RESOURCE", cut: true }] : []),
 		{ heading: "BY", cut: true },
 		...(isWide ? [{ heading: "SERVER", cut: true }] : []),
@@ -28,14 +36,17 @@ export function eventColumns({ showResource, isWide }: EventLayout): readonly Ta
 }
 
 /** The row of an event. */
-export function eventRow(event: Event, { showResource, isWide }: EventLayout, nowMs: number): Row {
+export function eventRow(event: Event, layout: EventLayout, nowMs: number): Row {
+	const { showResource, showTenancy, isWide } = layout;
 	const { resource, severity, reason, message, source, server, count } = event;
+	const { partition = "", namespace = "" } = resource?.tenancy ?? {};
 	return [
+		...(showTenancy ? [plainCell(partition), plainCell(namespace)] : []),
 		plainCell(ago(event.lastAt, nowMs)),
 		...(isWide ? [plainCell(ago(event.firstAt, nowMs))] : []),
 		plainCell(String(count)),
 		{ text: reason, tone: severity === Severity.WARNING ? "bad" : "plain" },
-		...(showResource ? [plainCell(resource === undefined ? "" : displayName(resource))] : []),
+		...(showResource ? [plainCell(`${resource?.type?.kind ?? ""}/${resource?.name ?? ""}`)] : []),
 		plainCell(source),
 		...(isWide ? [plainCell(server)] : []),
 		plainCell(message),

@@ -1,11 +1,12 @@
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createUniversalHandlerClient, type UniversalClientFn } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
+import { EventLog } from "@plinth/events";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Partition, TypeRegistry } from "@plinth/resource";
 import { ensureDefaultTenancy, insecureAllowAll } from "@plinth/resource-service";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend } from "@plinth/storage";
+import { createMemoryBackend, MemoryEventStorage } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { type Interfaces, type InterfacesOptions, registerServices } from "./register-services.ts";
 
@@ -28,6 +29,10 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 				planDeletion: () => Promise.reject(new Error("the test has no references")),
 			}),
 		},
+		events: new EventLog({
+			storage: new MemoryEventStorage(systemRuntime.clock),
+			...{ server: "test", isShared: false, runtime: systemRuntime, logger: silentLogger },
+		}),
 		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
 		authorizer: insecureAllowAll,

@@ -78,7 +78,7 @@ describe("events", () => {
 			{
 				reason: "ReconcileOverdue",
 				message:
-					"the reconcile exceeded its time limit of 300000 ms and was aborted; it has not ended yet",
+					"the reconcile exceeded its time limit of 300 s and was aborted; it has not ended yet",
 				resource: { name: "miles" },
 			},
 		]);

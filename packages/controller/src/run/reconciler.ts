@@ -97,7 +97,7 @@ export class Reconciler {
 				tally.overdue();
 				const limitMs = controller.reconcileTimeoutMs;
 				logger.error({ key, limitMs }, "reconcile exceeded its time limit and was aborted");
-				const message = `the reconcile exceeded its time limit of ${limitMs} ms and was aborted; it has not ended yet`;
+				const message = `the reconcile exceeded its time limit of ${limitMs / 1_000} s and was aborted; it has not ended yet`;
 				this.#warn(key, "ReconcileOverdue", message);
 			},
 		});

@@ -1,0 +1,121 @@
+import { create } from "@bufbuild/protobuf";
+import { defineController } from "@plinth/controller";
+import { idOf, resourceOf } from "@plinth/resource";
+import { createServer, defineModule } from "@plinth/server";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
+import { Film } from "../cinema.fixture.ts";
+import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
+
+/** Tells of each film that it was printed; no copy of `alien` can be made. */
+const projectionist = defineController({
+	name: "projectionist",
+	manages: Film,
+	reconcile: async (context, { id }) => {
+		if (id.name === "alien") {
+			throw new Error("the reel is torn");
+		}
+		context.event({ reason: "Printed", message: `${id.name} was printed` });
+	},
+});
+
+async function start() {
+	const server = createServer({
+		storage: { kind: "memory" },
+		listen: { host: "127.0.0.1", port: 0 },
+		modules: [defineModule({ name: "cinema", types: [Film], controllers: [projectionist] })],
+	});
+	await server.start();
+	onTestFinished(() => server.stop());
+	const put = (name: string, finalizers = "") =>
+		server.client.write({
+			resource: {
+				...resourceOf(Film, { id: idOf(Film, name), data: create(FilmSchema, { title: name }) }),
+				metadata: { finalizers },
+			},
+		});
+	const at = (args: readonly string[]) => [...args, "--server", server.address];
+	const run = (...args: readonly string[]) => runPlinth(at(args));
+	/** Runs a command until what it prints contains the text. */
+	const runUntil = async (text: string, ...args: readonly string[]) => {
+		return vi.waitFor(async () => {
+			const result = await run(...args);
+			expect(result.out).toContain(text);
+			return result;
+		}, 10_000);
+	};
+	return { put, run, runUntil, follow: (...args: string[]) => startPlinth(at(args)) };
+}
+
+/** A table, with ages and counts, which depend on the time, as `*`. */
+const timeless = (text: string) => text.replaceAll(/^( *)\d+\w* +\d+ +/gm, "$1* ");
+
+describe("plinth events", () => {
+	it("prints what controllers tell, and what fails, the newest last", async () => {
+		const { put, run, runUntil } = await start();
+		expect(await run("events")).toEqual({ code: 0, out: "", err: "no events\n" });
+		await put("solaris");
+		await runUntil("Printed", "events");
+		await put("alien");
+		await runUntil("ReconcileFailed", "events");
+		const { out, err } = await run("events");
+		expect(err).toBe("");
+		expect(timeless(out)).toBe(
+			`LAST  COUNT  REASON           RESOURCE      BY             MESSAGE
+* Printed          Film/solaris  projectionist  solaris was printed
+* ReconcileFailed  Film/alien    projectionist  the reel is torn
+`,
+		);
+		expect((await run("events", "film", "solaris")).out).not.toContain("alien");
+		expect((await run("events", "film", "--warnings")).out).not.toContain("solaris");
+		expect((await run("events", "-n", "elsewhere")).err).toBe("no events\n");
+		const wide = await run("events", "-A", "-o", "wide");
+		expect(wide.out).toMatch(/^PARTITION +NAMESPACE +LAST +FIRST +COUNT +REASON/);
+		expect(wide.out).toMatch(/^default +default +\d/m);
+		const [event] = JSON.parse((await run("events", "film/solaris", "-o", "json")).out);
+		expect(event).toMatchObject({ reason: "Printed", source: "projectionist", count: "1" });
+		expect((await run("events", "film/solaris", "-o", "name")).out).toBe(
+			"cinema.v1.Film default/default/solaris: Printed\n",
+		);
+	});
+
+	it("prints events as they occur, also those of resources that are gone", async () => {
+		const { put, run, follow } = await start();
+		const following = follow("events", "--watch");
+		await following.prints("MESSAGE");
+		await put("solaris", "archive");
+		await following.prints("solaris was printed");
+		await run("delete", "film", "solaris");
+		await following.prints("it waits for the finalizers archive");
+		following.interrupt();
+		expect((await following.ended).code).toBe(130);
+		expect((await run("events", "film", "solaris")).out).toContain("DeletionWaits");
+	});
+
+	it("says how many it leaves out, and refuses a limit that is none", async () => {
+		const { put, run, runUntil } = await start();
+		for (const name of ["a", "b", "c"]) {
+			await put(name);
+			await runUntil(`Film/${name}`, "events");
+		}
+		const { out, err } = await run("events", "--limit", "2");
+		expect(out).not.toContain("Film/a");
+		expect(out).toContain("Film/c");
+		expect(err).toBe("plinth: warning: these are the newest 2 events: --limit shows more\n");
+		for (const limit of ["0", "-1", "1.5", "many", "10001"]) {
+			const { code, err: problem } = await run("events", "--limit", limit);
+			expect(code).toBe(2);
+			expect(problem).toContain("expected a whole number from 1 to 10000");
+		}
+	});
+
+	it("shows the events of a resource with its description", async () => {
+		const { put, runUntil } = await start();
+		await put("solaris");
+		const { out } = await runUntil("Printed", "describe", "film", "solaris");
+		expect(timeless(out)).toContain(`events:
+  LAST  COUNT  REASON   BY             MESSAGE
+  * Printed  projectionist  solaris was printed
+`);
+	});
+});
