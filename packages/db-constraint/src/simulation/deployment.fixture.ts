@@ -172,6 +172,7 @@ export class Deployment implements SimulatedDeployment {
 		return () => {
 			this.#sim.trace.add(this.info.name, () => "is restored from the backup");
 			this.#authoritative.restore(backup);
+			this.#sim.meta.otherRestored(this.knownDeployments());
 			restored();
 		};
 	}

@@ -5,7 +5,7 @@ import { takenOver } from "../registry/environment.ts";
 import { DeletedDeployment, Deployment, metaService, metaTypes } from "../registry/meta-types.ts";
 import { deploymentOf, type RegisteredDeployment } from "../registry/registry-view.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
-import { recordOf } from "../shadow/shadow-records.ts";
+import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 import { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type {
@@ -40,7 +40,10 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	readonly #deleted = new Set<string>();
 	/** The same, with those that a restore has undone. */
 	readonly #everDeleted = new Set<string>();
-	/** The uids of deployments that all others knew, or knew to be deleted, when it was restored. */
+	/**
+	 * The uids of deployments that all others knew, or knew to be deleted, when it was restored, and that none of them has
+	 * forgotten in a restore of its own before anyone has reported.
+	 */
 	#known: KnownDeployments = { stored: new Set(), deleted: new Set() };
 	/** Resolves once its storage has its own uid. */
 	readonly #ownUid = Promise.withResolvers<void>();
@@ -219,10 +222,7 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			this.#known = this.#sim.deployments
 				.filter(({ isGone }) => !isGone)
 				.map((each) => each.knownDeployments())
-				.reduce((one, other) => ({
-					stored: one.stored.intersection(other.stored),
-					deleted: one.deleted.intersection(other.deleted),
-				}));
+				.reduce(knownToBoth);
 			this.#deleted.clear();
 			this.#authoritative.restore(backup);
 			for (const resource of backup) {
@@ -235,6 +235,22 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			}
 			void this.#deleteGone();
 		};
+	}
+
+	otherRestored(known: KnownDeployments): void {
+		// It may be the first to report, or the only one. What another one has reported before is stored.
+		if (!this.#hasReport) {
+			this.#known = knownToBoth(this.#known, known);
+		}
+	}
+
+	/** Whether anyone has reported since it was restored, and it is not complete. */
+	get #hasReport(): boolean {
+		return [...this.#authoritative.all()].some((resource) => {
+			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
+			const record = isRecord ? recordOf(resource).record : undefined;
+			return record?.case === "recovery" && record.value.reportedBy.length > 0;
+		});
 	}
 
 	/** An operator who has deleted a Deployment deletes it again, if nobody knew of the deletion. */
@@ -331,4 +347,11 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		const lacks = this.#unregistered();
 		return lacks && `${name} ${lacks}`;
 	}
+}
+
+function knownToBoth(one: KnownDeployments, other: KnownDeployments): KnownDeployments {
+	return {
+		stored: one.stored.intersection(other.stored),
+		deleted: one.deleted.intersection(other.deleted),
+	};
 }

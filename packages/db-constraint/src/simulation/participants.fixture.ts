@@ -143,6 +143,8 @@ export interface SimulatedMetaDeployment {
 	resume(): void;
 	/** Makes a backup of the storage. The returned function restores it: call that while the deployment is halted. */
 	backUp(): () => void;
+	/** The storage of another deployment was restored, whose registry view has only this now. */
+	otherRestored(known: KnownDeployments): void;
 	/**
 	 * Receives the message again that has registered a uid, and registers another one if the name is free. Returns whether it
 	 * has handled the message.
