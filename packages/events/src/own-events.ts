@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type ID, IDSchema } from "@plinth/proto";
 import { type EventRecord, nameKey, tenancyOf, typeOf } from "@plinth/resource";
+import { LinkedList, type ListEntry } from "@plinth/runtime";
 import type { RecordedEvent } from "./recorded-event.ts";
 
 /** How many events a server keeps. */
@@ -34,9 +35,11 @@ export interface ChangedRow {
  * The events that one server has recorded, and which of them are to be stored.
  *
  * ```
- *   #resources   Map, the resource whose events have changed longest ago first
- *     <nameKey> → Map, the event that has occurred longest ago first
+ *   #resources   Map
+ *     <nameKey> → events: Map, the event that has occurred longest ago first
  *                   <uid, source, severity, reason> → event
+ *   #order       list of the same, the resource whose events have changed longest ago first: a Map that loses its first
+ *                entry with each new one takes ever longer to find the next
  *   #changed     the resources whose row differs from their events
  *   #stored      the resources that have a row, as far as is known
  * ```
@@ -50,7 +53,8 @@ export class OwnEvents {
 	readonly #limits: EventLimits;
 	readonly #server: string;
 	readonly #newId: () => string;
-	readonly #resources = new Map<string, Map<string, RecordedEvent>>();
+	readonly #resources = new Map<string, ResourceEvents>();
+	readonly #order = new LinkedList<ResourceEvents>();
 	readonly #changed = new Set<string>();
 	readonly #stored = new Set<string>();
 	#size = 0;
@@ -81,7 +85,8 @@ export class OwnEvents {
 	record(record: EventRecord, nowMs: number): RecordedEvent {
 		const { resource, reason, source, severity = "normal" } = record;
 		const key = nameKey(resource);
-		const events = this.#touch(key);
+		const entry = this.#touch(key);
+		const { events } = entry;
 		const eventKey = `${resource.uid}\0${source}\0${severity}\0${reason}`;
 		const message = cut(record.message, this.#limits.messageLength);
 		let event = events.get(eventKey);
@@ -99,14 +104,14 @@ export class OwnEvents {
 		}
 		events.set(eventKey, event);
 		this.#changed.add(key);
-		this.#shrink(key, events);
+		this.#shrink(entry);
 		return event;
 	}
 
 	/** Takes over the events of a stored row, which an earlier process has recorded. Those of this process count on. */
 	adopt(key: string, stored: readonly RecordedEvent[], nowMs: number): void {
 		this.#stored.add(key);
-		const recorded = this.#resources.get(key);
+		const recorded = this.#resources.get(key)?.events;
 		const events = new Map<string, RecordedEvent>();
 		for (const event of stored.toSorted((a, b) => a.lastMs - b.lastMs)) {
 			if (event.lastMs > nowMs - this.#limits.retentionMs) {
@@ -123,9 +128,9 @@ export class OwnEvents {
 		}
 		if (events.size > 0) {
 			this.#size += events.size - (recorded?.size ?? 0);
-			this.#resources.delete(key);
-			this.#resources.set(key, events);
-			this.#shrink(key, events);
+			const entry = this.#touch(key);
+			entry.events = events;
+			this.#shrink(entry);
 		}
 		if (events.size !== stored.length || recorded !== undefined) {
 			this.#changed.add(key);
@@ -135,10 +140,10 @@ export class OwnEvents {
 	/** Drops the events that have not occurred for the time of retention. */
 	expire(nowMs: number): void {
 		const beforeMs = nowMs - this.#limits.retentionMs;
-		for (const [key, events] of this.#resources) {
-			for (const [eventKey, { lastMs }] of events) {
+		for (const entry of this.#order) {
+			for (const [eventKey, { lastMs }] of entry.events) {
 				if (lastMs <= beforeMs) {
-					this.#remove(key, events, eventKey);
+					this.#remove(entry, eventKey);
 				}
 			}
 		}
@@ -146,12 +151,12 @@ export class OwnEvents {
 
 	/** The events of a resource. @param key - see `nameKey`. */
 	of(key: string): Iterable<RecordedEvent> {
-		return this.#resources.get(key)?.values() ?? [];
+		return this.#resources.get(key)?.events.values() ?? [];
 	}
 
 	/** All events. */
 	*all(): Generator<RecordedEvent, void, undefined> {
-		for (const events of this.#resources.values()) {
+		for (const { events } of this.#order) {
 			yield* events.values();
 		}
 	}
@@ -187,44 +192,52 @@ export class OwnEvents {
 	}
 
 	/** The events of a resource, which is now the one whose events have changed last. */
-	#touch(key: string): Map<string, RecordedEvent> {
-		const events = this.#resources.get(key) ?? new Map<string, RecordedEvent>();
-		this.#resources.delete(key);
-		this.#resources.set(key, events);
-		return events;
+	#touch(key: string): ResourceEvents {
+		const entry = this.#resources.get(key) ?? { key, events: new Map(), place: undefined };
+		if (entry.place === undefined) {
+			this.#resources.set(key, entry);
+		}
+		entry.place?.remove();
+		entry.place = this.#order.append(entry);
+		return entry;
 	}
 
-	#shrink(key: string, events: Map<string, RecordedEvent>): void {
-		while (events.size > this.#limits.perResource) {
-			this.#removeFirst(key, events);
+	#shrink(changed: ResourceEvents): void {
+		while (changed.events.size > this.#limits.perResource) {
+			this.#removeFirst(changed);
 		}
-		while (this.#size > this.#limits.events) {
-			const [oldest] = this.#resources;
-			if (oldest === undefined) {
-				return;
-			}
-			this.#removeFirst(...oldest);
-		}
-	}
-
-	#removeFirst(key: string, events: Map<string, RecordedEvent>): void {
-		const [first] = events.keys();
-		if (first !== undefined) {
-			this.#remove(key, events, first);
+		while (this.#size > this.#limits.events && this.#order.first !== undefined) {
+			this.#removeFirst(this.#order.first);
 		}
 	}
 
-	#remove(key: string, events: Map<string, RecordedEvent>, eventKey: string): void {
+	#removeFirst(entry: ResourceEvents): void {
+		for (const eventKey of entry.events.keys()) {
+			this.#remove(entry, eventKey);
+			return;
+		}
+	}
+
+	#remove({ key, events, place }: ResourceEvents, eventKey: string): void {
 		events.delete(eventKey);
 		this.#size -= 1;
 		this.#changed.add(key);
 		if (events.size === 0) {
+			place?.remove();
 			this.#resources.delete(key);
 			if (!this.#stored.has(key)) {
 				this.#changed.delete(key);
 			}
 		}
 	}
+}
+
+/** The events of one resource. */
+interface ResourceEvents {
+	readonly key: string;
+	events: Map<string, RecordedEvent>;
+	/** In the order of resources. */
+	place: ListEntry<ResourceEvents> | undefined;
 }
 
 /** What an event keeps of its occurrences before a restart. */

@@ -55,7 +55,8 @@ export interface ReferencesOptions {
 }
 
 /** Options of `References.control`. */
-export interface ControlOptions extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "events"> {
+export interface ControlOptions
+	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "events"> {
 	/** Grants the lease of the controllers to one server of the deployment. */
 	readonly leases: LeaseManager;
 }

@@ -3,7 +3,7 @@ import type { Resource } from "@plinth/proto";
 import { type Access, type EventRecorder, finalizersOf } from "@plinth/resource";
 import { toConnectError } from "../errors/storage-failure.ts";
 
-// Whoever may read the resource may read these events. The error of a refusal is for its caller alone: it may name
+// Each caller that may read the resource may read these events. The error of a refusal is for its caller alone: it may name
 // resources that only this caller may read.
 
 /** Records that a deletion waits, if the resource was marked and not deleted. */
