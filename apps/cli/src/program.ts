@@ -1,4 +1,5 @@
 import { Command, CommanderError, Help } from "commander";
+import { addApi } from "./commands/api.ts";
 import { addApply } from "./commands/apply.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addCompletion } from "./commands/completion.ts";
@@ -10,6 +11,7 @@ import { addDescribe } from "./commands/describe.ts";
 import { addDiff } from "./commands/diff.ts";
 import { addEdit } from "./commands/edit.ts";
 import { addEvents } from "./commands/events.ts";
+import { addExplain } from "./commands/explain.ts";
 import { addGet, addList } from "./commands/get.ts";
 import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
@@ -30,7 +32,7 @@ import { explainUsage } from "./usage-error.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addEvents, addStatus],
 	...[addApply, addDiff, addEdit, addDelete, addWait],
-	...[addRefs, addTypes, addControllers, addDeployments, addBackup],
+	...[addRefs, addTypes, addExplain, addControllers, addDeployments, addBackup, addApi],
 	...[addContext, addCompletion, addVersion],
 ];
 

@@ -47,6 +47,7 @@ export interface ServerOptions {
 	/** What serves HTTP/2: `node`, the default, is `node:http2`; `plinth` is `@plinth/http2`. */
 	readonly http2?: Http2Implementation;
 	readonly runtime?: Runtime;
+	/** By default, warnings and errors are written to standard error. */
 	readonly logger?: Logger;
 	/** Limits that differ from `defaultListenerLimits`. */
 	readonly limits?: Partial<ListenerLimits>;

@@ -1,6 +1,7 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ResourceService } from "@plinth/proto";
-import { type Logger, silentLogger } from "@plinth/runtime";
+import type { Logger } from "@plinth/runtime";
+import { defaultLogger } from "./logging/default-logger.ts";
 import type { ServerOptions } from "./server-options.ts";
 import { type RunningParts, startParts } from "./start/start-parts.ts";
 
@@ -62,7 +63,7 @@ class ComposedServer implements Server {
 
 	constructor(options: ServerOptions) {
 		this.#options = options;
-		this.#logger = options.logger ?? silentLogger;
+		this.#logger = options.logger ?? defaultLogger();
 		// A rejection that no caller observes must not end the process.
 		this.#ended.promise.catch(() => {});
 	}

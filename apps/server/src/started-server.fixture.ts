@@ -1,3 +1,4 @@
+import { silentLogger } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
 import { http2OfTests } from "./http2.fixture.ts";
@@ -11,6 +12,7 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
 		listen: { host: "127.0.0.1", port: 0 },
 		stopLimitMs: 5_000,
 		...http2OfTests(),
+		logger: silentLogger,
 		...options,
 	});
 	await server.start();

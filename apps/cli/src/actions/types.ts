@@ -3,8 +3,10 @@ import { scopeName } from "@plinth/resource";
 import type { ServerSession } from "../api/server-session.ts";
 import { scalarName } from "../document/scalar-name.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { usageFailure } from "../failure.ts";
 import type { OutputFormat } from "../output/output-format.ts";
 import { type PlainRecords, showRecords } from "../output/show-records.ts";
+import { suggestion } from "../suggest.ts";
 
 /** Prints the types of the server, or the fields of one type. */
 export async function types(
@@ -31,6 +33,37 @@ export async function types(
 				: `${known.find(word).key} has no fields\n`,
 		);
 	}
+	return exitCodes.ok;
+}
+
+/** Prints the fields of a type, or one of its fields with those in it. */
+export async function explain(
+	session: ServerSession,
+	word: string,
+	field: string | undefined,
+	output: OutputFormat,
+): Promise<ExitCode> {
+	const { io } = session;
+	const type = (await session.types()).find(word);
+	const fields = fieldsOf(type.schema);
+	const plain = (path: string) => path.replaceAll("[]", "");
+	const path = field === undefined || /^data(\.|$)/.test(field) ? field : `data.${field}`;
+	const shown = fields.filter((each) => {
+		const at = plain(each.field ?? "");
+		return path === undefined || path === "data" || at === path || at.startsWith(`${path}.`);
+	});
+	if (path !== undefined && path !== "data" && shown.length === 0) {
+		const hint = suggestion(
+			path,
+			fields.map((each) => plain(each.field ?? "")),
+		);
+		throw usageFailure(`${type.key} has no field ${path}${hint}`);
+	}
+	if (output === "table" && path === undefined) {
+		const scope = scopeName(type.scope) ?? "";
+		io.out(`type:    ${type.key}\nscope:   ${scope}\nmessage: ${type.schema.typeName}\n\n`);
+	}
+	io.out(await showRecords(shown, output, io));
 	return exitCodes.ok;
 }
 

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import type { SecureClientSessionOptions } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { ResourceService, TypeService } from "@plinth/proto";
@@ -55,7 +54,13 @@ function withToken(token: string): Interceptor {
 	};
 }
 
-function tlsOptions(endpoint: Endpoint): SecureClientSessionOptions {
+/** PEM texts. */
+type TlsFiles = Partial<Record<"ca" | "cert" | "key", string>>;
+
+/** The files that an endpoint names. @throws Failure if one can't be read. */
+export function tlsOptions(
+	endpoint: Pick<Endpoint, "caFile" | "certificateFile" | "keyFile">,
+): TlsFiles {
 	const files = {
 		ca: endpoint.caFile,
 		cert: endpoint.certificateFile,

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { defineController } from "@plinth/controller";
 import { idOf, resourceOf } from "@plinth/resource";
+import { silentLogger } from "@plinth/runtime";
 import { createServer, defineModule } from "@plinth/server";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
@@ -24,6 +25,7 @@ async function start() {
 		storage: { kind: "memory" },
 		listen: { host: "127.0.0.1", port: 0 },
 		modules: [defineModule({ name: "cinema", types: [Film], controllers: [projectionist] })],
+		logger: silentLogger,
 	});
 	await server.start();
 	onTestFinished(() => server.stop());
@@ -44,7 +46,8 @@ async function start() {
 			return result;
 		}, 10_000);
 	};
-	return { put, run, runUntil, follow: (...args: string[]) => startPlinth(at(args)) };
+	const { address } = server;
+	return { address, put, run, runUntil, follow: (...args: string[]) => startPlinth(at(args)) };
 }
 
 /** A table, with ages and counts, which depend on the time, as `*`. */
@@ -107,6 +110,13 @@ describe("plinth events", () => {
 			expect(code).toBe(2);
 			expect(problem).toContain("expected a whole number from 1 to 10000");
 		}
+	});
+
+	it("names the controllers to a shell that completes the name of one", async () => {
+		const { address } = await start();
+		const env = { PLINTH_SERVER: address };
+		const { out } = await runPlinth(["__complete", "--", "controllers", "pro"], { env });
+		expect(out).toBe("projectionist\n");
 	});
 
 	it("shows the events of a resource with its description", async () => {

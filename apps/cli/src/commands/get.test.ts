@@ -303,6 +303,23 @@ tenancy.v1.Partition   cluster    plinth.tenancy.v1.Partition
 			note: "",
 		});
 	});
+
+	it("explain prints a type, or one of its fields", async () => {
+		const { out } = await run(["explain", "Film"]);
+		expect(out).toMatch(
+			/^type: {4}cinema.v1.Film\nscope: {3}namespace\nmessage: cinema.v1.Film\n\nFIELD/,
+		);
+		expect(out).toContain("data.title");
+		const one = await run(["explain", "Film", "genre", "-o", "json"]);
+		expect(JSON.parse(one.out).map(({ field }: { field: string }) => field)).toEqual([
+			"data.genre",
+		]);
+		const { code, err } = await run(["explain", "Film", "data.gerne"]);
+		expect([code, err]).toEqual([
+			2,
+			"plinth: cinema.v1.Film has no field data.gerne; did you mean data.genre?\n",
+		]);
+	});
 });
 
 describe("a server that refuses or is not there", () => {

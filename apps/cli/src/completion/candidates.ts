@@ -56,7 +56,10 @@ async function candidatesFor(line: PartialLine, session: Session): Promise<reado
 	if (argument.argChoices !== undefined) {
 		return argument.argChoices;
 	}
-	return command.parent?.name() === "context" ? contextNames(session) : targets(line, session);
+	if (command.parent?.name() === "context") {
+		return contextNames(session);
+	}
+	return command.name() === "controllers" ? controllerNames(session) : targets(line, session);
 }
 
 async function valuesOf(
@@ -90,6 +93,15 @@ async function valuesOf(
 async function contextNames(session: Session): Promise<readonly string[]> {
 	const { contexts } = await readConfiguration(session.configFile, () => {});
 	return Object.keys(contexts);
+}
+
+async function controllerNames(session: Session): Promise<readonly string[]> {
+	const { ControllerService } = await import("@plinth/proto");
+	const { connection, io } = await session.server();
+	const { controllers } = await connection
+		.client(ControllerService)
+		.listControllers({}, { signal: io.signal });
+	return controllers.map(({ name }) => name);
 }
 
 /** Types first; after a type, or `TYPE/`, the names of its resources. */
