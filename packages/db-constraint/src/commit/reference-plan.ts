@@ -51,6 +51,7 @@ import {
 	withoutDeployment,
 	withSource,
 } from "../shadow/shadow.ts";
+import { assertUid, deploymentRecord } from "../succession/deployment-record.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
 import { ReferenceAuthorization } from "./reference-authorization.ts";
@@ -440,7 +441,8 @@ export class ReferencePlan {
 	/**
 	 * Calls the other deployments to authorize the caller and to establish the planned references. The guards
 	 * of the targets are read before: a "no" in between changes them, and fails this commit. So does the record that
-	 * another deployment has taken over from one of them, which knows nothing of what is established with it.
+	 * another deployment has taken over from one of them, which knows nothing of what is established with it, and the
+	 * record that this deployment has given up the uid under which they are established.
 	 *
 	 * @throws the errors of `establish` in `establish-references.ts`.
 	 */
@@ -464,6 +466,9 @@ export class ReferencePlan {
 		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		if (isPlanted("read the guard after establishing")) {
 			await this.#assertGuards();
+		}
+		for (const assert of await assertUid(this.#context)) {
+			this.#plan.assert(deploymentRecord, assert);
 		}
 		for (const reference of this.#foreign) {
 			const established = this.#established.get(keyString(reference.target));

@@ -38,6 +38,7 @@ import { sameTarget, shadowName } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { notValidState, requiresReferences, requiringState } from "../shadow/waiting-ages.ts";
+import { assertUid } from "../succession/deployment-record.ts";
 import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import { isInherited, ownerDeployment } from "./owner-deployments.ts";
 import type { OwnerQuery } from "./owner-query.ts";
@@ -337,9 +338,14 @@ export class MetaOwners {
 		}
 	}
 
-	/** Records the results of all checks in one change of the shadow. */
+	/**
+	 * Records the results of all checks in one change of the shadow. Another deployment that has said that an owner is valid
+	 * knows the uid of this one as a holder: once that is given up, all owners are queried again.
+	 */
 	#record(name: string, checks: readonly OwnerCheck[]): Promise<void> {
-		return updateShadow(this.#context, name, ({ shadow }) => {
+		const { uid } = this.#context.environment.self;
+		const isHolder = checks.some(({ known }) => known?.valid && known.deploymentUid !== uid);
+		const change = ({ shadow }: StoredShadow) => {
 			if (shadow.lifecycle === Lifecycle.CHECKING) {
 				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
 				return undefined;
@@ -350,7 +356,10 @@ export class MetaOwners {
 			});
 			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 			return isSame ? undefined : { ...shadow, metaOwners };
-		});
+		};
+		return updateShadow(this.#context, name, change, async (options) =>
+			isHolder ? assertUid(this.#context, options) : [],
+		);
 	}
 
 	/**

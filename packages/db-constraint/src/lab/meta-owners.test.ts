@@ -4,14 +4,16 @@ import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
+import { updateDeploymentRecord } from "../succession/deployment-record.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
-import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
+import { Lab, type LabDeployment, make, type TransportDecorator } from "./lab.fixture.ts";
 
-async function twoServices() {
-	const lab = new Lab(1);
+async function twoServices(decorateTransport?: TransportDecorator) {
+	const lab = new Lab(1, {}, decorateTransport);
 	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
 	const beta = await lab.add({
 		name: "beta-2",
@@ -92,6 +94,30 @@ describe("owners in other deployments", () => {
 		lab.changed();
 		await lab.pass(120_000);
 		expect(await read(after, w)).toBeUndefined();
+	});
+
+	it("records no owner as valid under a uid that another server has given up while it was queried", async () => {
+		const { promise: received, resolve: receive } = Promise.withResolvers<void>();
+		const { lab, alpha, beta, a, w, uid } = await twoServices((transport) => ({
+			stream: (...args) => transport.stream(...args),
+			async unary(method, ...args) {
+				const response = await transport.unary(method, ...args);
+				if (method.name === "CheckMetaOwners") {
+					await received;
+				}
+				return response;
+			},
+		}));
+		const { backend, info } = beta;
+		const { runtime } = lab;
+		await lab.run(updateDeploymentRecord(backend, runtime, (now) => ({ ...now, uid: info.uid })));
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(5_000);
+		expect((await alpha.shadow(a))?.ownees).toMatchObject([{ deployment: { uid: info.uid } }]);
+		await lab.run(giveUpUid({ backend, runtime }, info.uid));
+		receive();
+		await lab.pass(60_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: false }]);
 	});
 
 	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {

@@ -233,8 +233,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take references for established under another uid": {
 		rule: "What was established under a uid that was given up is established again.",
-		seed: 144,
+		seed: 24,
 		options: ["--losses", "1"],
+	},
+	"commit under a uid that was given up": {
+		rule: "What was established under a uid is committed before that is given up, or not at all.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "does not commit what another server has established under a uid that was given up since",
+		},
 	},
 	"take a report to a former uid for one to the next": {
 		rule: "A report counts for the uid to which the references were established.",

@@ -299,7 +299,7 @@ class OpenReferences implements References {
 		const { index } = this.#constraints.context;
 		let wasSeen = false;
 		const follow = () => {
-			if (index.deploymentUid === registry.self.uid) {
+			if (index.deployment?.record.uid === registry.self.uid) {
 				wasSeen = true;
 			} else if (wasSeen) {
 				registry.giveUp();

@@ -4,5 +4,6 @@
  * other revisions commit nothing, and establishments fail once a later revision is active.
  *
  * - 1: commits assert that no other deployment has taken over from those that they have established references with.
+ * - 2: they assert that this deployment has not given up the uid under which they have.
  */
-export const protocolRevision = 1;
+export const protocolRevision = 2;

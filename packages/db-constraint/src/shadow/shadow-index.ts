@@ -1,5 +1,8 @@
 import type { Resource } from "@plinth/proto";
-import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type {
+	DeploymentRecord,
+	RegistryEntry,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { StorageBackend, WatchEvent } from "@plinth/storage";
 import { type KeyLike, keyString } from "./resource-key.ts";
@@ -16,6 +19,12 @@ export type ShadowListener = (
 /** The active schema, and the version of its record. */
 export interface ActiveDescriptor {
 	readonly fingerprint: string;
+	readonly version: string;
+}
+
+/** The record of the deployment's identity, and its version. */
+export interface StoredDeployment {
+	readonly record: DeploymentRecord;
 	readonly version: string;
 }
 
@@ -45,7 +54,7 @@ export class ShadowIndex {
 	readonly #registryListeners = new Set<(entry: RegistryEntry) => void>();
 	readonly #dropped = new Set<string>();
 	readonly #succeeded = new Map<string, string>();
-	#deploymentUid: string | undefined;
+	#deployment: StoredDeployment | undefined;
 	readonly #deploymentListeners = new Set<() => void>();
 	readonly #releaseListeners = new Set<(target: KeyLike) => void>();
 
@@ -80,9 +89,9 @@ export class ShadowIndex {
 		return this.#succeeded;
 	}
 
-	/** The uid that this deployment has recorded; empty if it has given it up. `undefined` before it has one. */
-	get deploymentUid(): string | undefined {
-		return this.#deploymentUid;
+	/** The identity that this deployment has recorded; `undefined` before it has one. Its uid is empty if that was given up. */
+	get deployment(): StoredDeployment | undefined {
+		return this.#deployment;
 	}
 
 	/** Follows the storage until the signal aborts. A broken watch restarts. */
@@ -280,7 +289,7 @@ export class ShadowIndex {
 				this.#succeeded.set(record.value.uid, record.value.successorUid);
 				break;
 			case "deployment":
-				this.#deploymentUid = record.value.uid;
+				this.#deployment = { record: record.value, version: resource.version };
 				for (const listener of this.#deploymentListeners) {
 					listener();
 				}

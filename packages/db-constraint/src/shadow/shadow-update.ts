@@ -1,5 +1,5 @@
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Consistency, Mutation } from "@plinth/storage";
+import type { Consistency, Mutation, ReadOptions } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { isEmpty } from "./shadow.ts";
@@ -36,11 +36,14 @@ export async function replaceShadow(
 /**
  * Changes a shadow, and reads it again on conflict. `change` receives the stored shadow, and returns
  * `undefined` for no change.
+ *
+ * @param more - further mutations of the same commit. Read with the consistency that it receives.
  */
 export async function updateShadow(
 	context: Pick<ConstraintContext, "backend" | "runtime">,
 	name: string,
 	change: (stored: StoredShadow) => Shadow | undefined,
+	more: (options: ReadOptions) => Promise<readonly Mutation[]> = async () => [],
 ): Promise<void> {
 	// A conflict shows that this server lags behind: read strongly from then on.
 	for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
@@ -49,7 +52,7 @@ export async function updateShadow(
 		if (stored === undefined || next === undefined) {
 			return;
 		}
-		if ((await replaceShadow(context, stored, next)) !== "conflict") {
+		if ((await replaceShadow(context, stored, next, await more({ consistency }))) !== "conflict") {
 			return;
 		}
 	}

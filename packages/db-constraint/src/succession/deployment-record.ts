@@ -1,12 +1,15 @@
 import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import {
 	type DeploymentRecord,
 	DeploymentRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Runtime } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { type Mutation, type ReadOptions, Refused, type StorageBackend } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
-import { putRecord, readRecord } from "../shadow/shadow-records.ts";
+import { isPlanted } from "../fault-points.ts";
+import type { ConstraintContext } from "../node/constraint-context.ts";
+import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
 
 /** The name of the record that keeps the identity of a storage. */
 export const deploymentRecord = "deployment";
@@ -43,4 +46,53 @@ export async function updateDeploymentRecord(
 			}
 		}
 	}
+}
+
+/** Whether a server of the deployment has given up a uid. */
+export function hasGivenUp({ predecessorUid, formerUids }: DeploymentRecord, uid: string): boolean {
+	return predecessorUid === uid || formerUids.includes(uid);
+}
+
+/**
+ * The assert that fails a commit once another server of the deployment has given up the uid of this one. What other
+ * deployments have been told under that uid counts only if the commit comes before: the next uid then takes it over.
+ *
+ * @throws Refused Unavailable if that has happened.
+ */
+export function assertUid(
+	context: Pick<ConstraintContext, "backend" | "environment" | "index">,
+	options: ReadOptions = {},
+): readonly Mutation[] | Promise<readonly Mutation[]> {
+	if (isPlanted("commit under a uid that was given up")) {
+		return [];
+	}
+	// The copy in the index is slightly stale at worst: then the commit fails, and is tried again.
+	const { deployment } = context.index;
+	return deployment === undefined || options.consistency === "strong"
+		? assertStoredUid(context, options)
+		: [uidIn(context, deployment.record, deployment.version)];
+}
+
+async function assertStoredUid(
+	context: Pick<ConstraintContext, "backend" | "environment">,
+	options: ReadOptions,
+): Promise<readonly Mutation[]> {
+	const stored = await readRecord(context.backend, deploymentRecord, options);
+	const record = stored?.record.case === "deployment" ? stored.record.value : undefined;
+	return [uidIn(context, record, stored?.resource.version ?? "")];
+}
+
+function uidIn(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	record: DeploymentRecord | undefined,
+	expectedVersion: string,
+): Mutation {
+	const { uid } = environment.self;
+	if (record !== undefined && hasGivenUp(record, uid)) {
+		throw new Refused(
+			Code.Unavailable,
+			`nothing was written: deployment ${uid} has been given up, and this server has not stopped yet`,
+		);
+	}
+	return { op: "assert", id: recordId(deploymentRecord), expectedVersion };
 }

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { referenceTo } from "@plinth/resource";
+import { newUlid, referenceTo } from "@plinth/resource";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
-import { Lab, type LabDeployment, make } from "../lab/lab.fixture.ts";
+import { Lab, LabDeployment, make, type TransportDecorator } from "../lab/lab.fixture.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
@@ -14,8 +14,11 @@ import { establishWithSuccessor, reestablishOwnReferences } from "./succession.t
 const never = new AbortController().signal;
 
 /** `w` of beta references `a` of alpha. */
-async function referenced(decorate = (backend: StorageBackend) => backend) {
-	const lab = new Lab(1);
+async function referenced(
+	decorate = (backend: StorageBackend) => backend,
+	decorateTransport?: TransportDecorator,
+) {
+	const lab = new Lab(1, {}, decorateTransport);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 	const beta = await lab.add(
 		{
@@ -132,6 +135,60 @@ describe("a deployment whose storage was restored", () => {
 		apply();
 		await lab.run(late);
 		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("does not commit what another server has established under a uid that was given up since", async () => {
+		let response = Promise.resolve();
+		const { lab, alpha, beta, a, w } = await referenced(undefined, (transport) => ({
+			stream: (...args) => transport.stream(...args),
+			async unary(method, ...args) {
+				const received = await transport.unary(method, ...args);
+				if (method.name === "EstablishReferences") {
+					await response;
+				}
+				return received;
+			},
+		}));
+		const { backend } = beta;
+		const { runtime } = lab;
+		const record = (uid: string) =>
+			lab.run(updateDeploymentRecord(backend, runtime, (now) => ({ ...now, uid })));
+		await record(beta.info.uid);
+		await lab.run(beta.delete(w));
+		await lab.pass(5_000);
+		const { promise: received, resolve: receive } = Promise.withResolvers<void>();
+		response = received;
+		const needs = referenceTo({ type: Thing.type, name: "a" });
+		const late = beta.write(make(Widget, "late", create(WidgetSchema, { needs })));
+		const refused = expect(late).rejects.toThrow(`${beta.info.uid} has been given up`);
+		await lab.pass(1_000);
+		expect((await alpha.shadow(a))?.sources).toMatchObject([{ tentative: true }]);
+
+		// It can't reach the meta deployment any longer.
+		const known = [alpha.info, beta.info];
+		Object.assign(beta.current.constraints.context.environment, {
+			successorOf: () => undefined,
+			deployments: () => known,
+			byUid: (uid: string) => known.find((each) => each.uid === uid),
+		});
+		// Its Deployment is deleted, so that it holds nothing. Another server starts over the same storage.
+		lab.deployments.delete("beta");
+		lab.deleted.add(beta.info.uid);
+		lab.changed();
+		await lab.run(alpha.delete(a));
+		await lab.run(giveUpUid({ backend, runtime }, beta.info.uid));
+		const uid = newUlid(runtime);
+		await record(uid);
+		const after = new LabDeployment(lab, { ...beta.spec, uid }, backend, {});
+		Object.assign(after.info, { predecessorUid: beta.info.uid, established: false });
+		lab.deployments.set("beta", after);
+		await lab.run(after.start());
+		expect(await lab.run(establishOwn(after))).toBe(true);
+		await lab.pass(1_000);
+
+		receive();
+		await lab.run(refused);
+		expect(await after.read(after.id(Widget, "late"))).toBeUndefined();
 	});
 
 	it("keeps the old sources until it has established its own, and is then responsible for them", async () => {

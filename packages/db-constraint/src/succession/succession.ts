@@ -24,7 +24,7 @@ import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
 import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
-import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
+import { hasGivenUp, readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { predecessorsOf, responsibleUid } from "./successors.ts";
 
 /**
@@ -43,28 +43,32 @@ export async function reestablishOwnReferences(
 ): Promise<boolean> {
 	const { backend, environment, runtime } = context;
 	const { uid } = environment.self;
-	const hasUid = (record: DeploymentRecord) =>
-		!hasGivenUp(record, uid) || isPlanted("take references for established under another uid");
+	const hasUid = (record: DeploymentRecord | undefined) =>
+		record === undefined ||
+		!hasGivenUp(record, uid) ||
+		isPlanted("take references for established under another uid");
 	const record = await readDeploymentRecord(backend);
-	if (record !== undefined && !hasUid(record)) {
+	if (!hasUid(record)) {
 		return false;
 	}
 	if (record === undefined || record.predecessorUid === "" || record.established) {
 		return true;
 	}
-	await revertStates(context);
-	await reestablish(context, { reestablish: () => true }, signal);
+	try {
+		await revertStates(context);
+		await reestablish(context, { reestablish: () => true }, signal);
+	} catch (failure) {
+		if (hasUid(await readDeploymentRecord(backend))) {
+			throw failure;
+		}
+		return false;
+	}
 	let isOwn = true;
 	await updateDeploymentRecord(backend, runtime, (now) => {
 		isOwn = hasUid(now);
 		return isOwn ? { ...now, established: true } : undefined;
 	});
 	return isOwn;
-}
-
-/** Whether a server of the deployment has given up a uid. */
-function hasGivenUp({ predecessorUid, formerUids }: DeploymentRecord, uid: string): boolean {
-	return predecessorUid === uid || formerUids.includes(uid);
 }
 
 /**
