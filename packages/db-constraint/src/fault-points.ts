@@ -6,6 +6,7 @@ export type FaultName =
 	| "accept the deletions of this deployment alone"
 	| "act on a deletion by name instead of uid"
 	| "announce CHECKING"
+	| "announce a version that is no longer active"
 	| "apply a deletion after its deployment was dropped"
 	| "begin a schema without asserting the followers"
 	| "begin a schema without making it the active one"

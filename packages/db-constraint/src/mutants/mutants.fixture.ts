@@ -269,6 +269,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
 		seed: 97,
 	},
+	"announce a version that is no longer active": {
+		rule: "A restored meta deployment is told the version of the active schema.",
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "keeps the version of the active schema, though a server with another one reports",
+		},
+	},
 	"report only what this server has read": {
 		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
 		seed: 319,

@@ -85,7 +85,12 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 		return { addresses: [...endpoints.values()], version };
 	};
 	const dropped = () => constraints.context.index.dropped;
-	const registry = registryOf({ ...options, backend, runtime, logger, ownServers, dropped });
+	const isActive = () =>
+		constraints.context.index.descriptor?.fingerprint === descriptor.fingerprint;
+	const registry = registryOf({
+		...{ ...options, backend, runtime, logger },
+		...{ ownServers, dropped, isActive },
+	});
 	await registry?.open();
 	const environment =
 		registry ?? localEnvironment(await ensureDeploymentUid(backend, runtime, identity?.uid));
@@ -141,10 +146,10 @@ export async function beginReferences(
 function registryOf(
 	options: ReferencesOptions &
 		Pick<ConstraintContext, "runtime" | "logger"> &
-		Required<Pick<DeploymentRegistryOptions, "ownServers" | "dropped">>,
+		Required<Pick<DeploymentRegistryOptions, "ownServers" | "dropped" | "isActive">>,
 ): DeploymentRegistry | undefined {
 	const { backend, deployment, descriptor, identity, runtime, logger } = options;
-	const { ownServers, dropped } = options;
+	const { ownServers, dropped, isActive } = options;
 	if (deployment === undefined) {
 		return undefined;
 	}
@@ -154,7 +159,8 @@ function registryOf(
 		deployment: { ...configuration, version },
 		...(identity && { storageIncarnation: identity.incarnation }),
 		...(configuration.service === metaService && { ownMeta: ownService }),
-		...{ descriptor, backend, metaAddresses, connect, ownServers, dropped, runtime, logger },
+		...{ descriptor, backend, metaAddresses, connect, ownServers, dropped, isActive },
+		...{ runtime, logger },
 	});
 }
 

@@ -36,6 +36,8 @@ export interface DeploymentRegistryOptions {
 	readonly ownServers?: () => NamedServers;
 	/** The uids of the deleted deployments of which this one has dropped the sources. Default: none. */
 	readonly dropped?: () => ReadonlySet<string>;
+	/** Whether the schema of this server is the active one, whose version is announced. Default: it is. */
+	readonly isActive?: () => boolean;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
@@ -97,6 +99,7 @@ export class DeploymentRegistry implements Environment {
 		const registration = new OwnRegistration({
 			...{ ...shared, deployment, descriptor, identity, registry, isMeta, onChange },
 			isRunningAt: (address) => clients.isRunningAt(address),
+			isActive: options.isActive ?? (() => true),
 		});
 		this.#identity = identity;
 		this.#registry = registry;

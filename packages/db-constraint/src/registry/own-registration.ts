@@ -1,5 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
@@ -29,6 +30,8 @@ export interface OwnRegistrationOptions {
 	readonly isMeta: boolean;
 	/** Whether a server of this deployment runs at an address. */
 	readonly isRunningAt: (address: string) => boolean;
+	/** Whether the schema of this server is the active one. If not, servers that have that one announce its version. */
+	readonly isActive: () => boolean;
 	/** Called after each change of the registration, or of its state. */
 	readonly onChange: () => void;
 	readonly runtime: Runtime;
@@ -250,7 +253,9 @@ export class OwnRegistration {
 				{ registered, registrar: server },
 			),
 		);
-		if (this.#announced !== undefined) {
+		const isActive =
+			isPlanted("announce a version that is no longer active") || this.#options.isActive();
+		if (this.#announced !== undefined && isActive) {
 			await this.announce(this.#announced);
 		}
 	}

@@ -4,7 +4,7 @@ import { ResourceService } from "@plinth/proto";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { decodeShared, encodeData, idOf, type ResourceType } from "@plinth/resource";
 import { ensureDefaultTenancy } from "@plinth/resource-service";
-import { LocalLeases, SuspendableLeases, systemRuntime } from "@plinth/runtime";
+import { LocalLeases, type Logger, SuspendableLeases, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, type StorageIdentity } from "@plinth/storage";
 import { onTestFinished } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
@@ -31,6 +31,8 @@ export interface StartOptions {
 	readonly version?: string;
 	/** Whether its controllers start once it serves. Default: they do. */
 	readonly controls?: boolean;
+	/** Default: no logging. */
+	readonly logger?: Logger;
 }
 
 interface StartedOptions {
@@ -111,6 +113,7 @@ export class RegistryLab {
 		let client: Client<typeof ResourceService> | undefined;
 		const references = await openReferences({
 			...{ leases, runtime },
+			...(options.logger && { logger: options.logger }),
 			backend: withLocalFences(kept, local),
 			...(storageIncarnation && { identity: identityOf(storageIncarnation) }),
 			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),

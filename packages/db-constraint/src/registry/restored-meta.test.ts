@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { RegionSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, resourceOf } from "@plinth/resource";
-import { systemRuntime } from "@plinth/runtime";
+import { type Logger, silentLogger, systemRuntime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
 	decorateBackend,
@@ -317,6 +317,26 @@ describe("a meta deployment that was restored", () => {
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === true);
 		await lab.change(after, "beta-r1", { disabled: false });
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === false);
+	});
+
+	it("keeps the version of the active schema, though a server with another one reports", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1", { storageIncarnation: "one" });
+		const reported = Promise.withResolvers<void>();
+		const info: Logger["info"] = (_, text) =>
+			text.startsWith("reported to a meta deployment") && reported.resolve();
+		const old = await lab.start("alpha", "r1", { logger: { ...silentLogger, info } });
+		await old.references.until("announced", AbortSignal.timeout(300_000));
+		const next = await lab.start("alpha", "r1", {
+			...{ backend: old.backend, address: "alpha-next" },
+			...{ types: [Thing, ThingV2], version: "v2" },
+		});
+		await next.references.until("announced", AbortSignal.timeout(300_000));
+		await next.stop();
+		const after = await restore(lab, meta, await backUp(meta.backend));
+		await reported.promise;
+		const { resource } = await after.client.read({ id: idOf(Deployment, "alpha-r1") });
+		expect(resource && decodeShared(Deployment, resource).data.currentVersion).toBe("v2");
 	});
 
 	it("keeps both when the name of a deleted deployment was used again", async () => {
