@@ -278,6 +278,8 @@ class OpenReferences implements References {
 			await registry.ready(ends);
 		}
 		this.#phases.reach("discovered");
+		registry.onChange(() => this.#follow(registry));
+		this.#follow(registry);
 		const { context } = this.#constraints;
 		let isOwn = true;
 		await this.#steps.untilDone("establish references again", ends, async () => {
@@ -285,14 +287,11 @@ class OpenReferences implements References {
 		});
 		if (!isOwn) {
 			registry.giveUp();
-			this.#follow(registry);
 			return;
 		}
 		this.#phases.reach("succession-settled");
-		registry.onChange(() => this.#follow(registry));
 		this.#phases.reach("serving");
 		this.#followUid(registry);
-		this.#follow(registry);
 		this.#keepEndpoint(registry);
 		this.#track(this.#announce(registry));
 	}
