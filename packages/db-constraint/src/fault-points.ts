@@ -38,6 +38,7 @@ export type FaultName =
 	| "forget when a shadow is due again"
 	| "free one slot of a pass that has taken several"
 	| "give up a uid that a restored registry lacks"
+	| "give up a uid that an empty registry lacks"
 	| "give up an owner that no deployment is known to store"
 	| "ignore what was announced to the former holder"
 	| "keep reports from the holder of the shard"

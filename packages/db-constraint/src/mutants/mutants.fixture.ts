@@ -300,7 +300,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"give up a uid that a restored registry lacks": {
 		rule: "A deployment that starts keeps its uid if a restored meta deployment lacks it.",
+		places: 2,
 		seed: 25,
+	},
+	"give up a uid that an empty registry lacks": {
+		rule: "A deployment gives up its uid only if the record of its deletion is read.",
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "takes back a deployment that registers before it has registered itself",
+		},
 	},
 	"free one slot of a pass that has taken several": {
 		rule: "A pass gives back the slots of all deployments that it waits for.",

@@ -99,8 +99,9 @@ interface Found {
  *     admit: the registration of an earlier start of the same storage, else a new Deployment at the first
  *     meta deployment that responds, which names the previous uid
  *
- * @throws ConnectError Unavailable if too few meta deployments respond to decide. Retry. DeploymentDeleted instead of
- *   giving up the uid, if it is serving. DeploymentSucceeded if another storage has taken over.
+ * @throws ConnectError Unavailable if too few meta deployments respond to decide, or none that responds can take the uid
+ *   back. Retry. DeploymentDeleted instead of giving up the uid, if it is serving. DeploymentSucceeded if another storage
+ *   has taken over.
  */
 export function register(options: RegistrationOptions): Promise<Registration> {
 	return registerOnce(options, false);
@@ -136,7 +137,12 @@ async function registerOnce(
 				return registerOnce(options, true);
 			}
 		}
-		if (missing.length > 0 && !(await isDeletedAt(options, identity.uid))) {
+		const isDeleted =
+			((isPlanted("give up a uid that a restored registry lacks") ||
+				isPlanted("give up a uid that an empty registry lacks")) &&
+				missing.length === 0) ||
+			(await isDeletedAt(options, identity.uid));
+		if (!isDeleted) {
 			throw unavailable(unknownTo(identity, missing));
 		}
 		if (options.isServing) {
@@ -156,7 +162,9 @@ async function registerOnce(
 }
 
 function unknownTo({ uid }: OwnIdentity, missing: readonly string[]): string {
-	return `no reachable meta deployment knows deployment ${uid}, and these are unreachable: ${missing.join(", ")}`;
+	return missing.length > 0
+		? `no reachable meta deployment knows deployment ${uid}, and these are unreachable: ${missing.join(", ")}`
+		: `no meta deployment knows deployment ${uid}, and none has deleted it: one that was started with an empty storage takes it back once it has registered itself`;
 }
 
 /**

@@ -443,3 +443,36 @@ describe("a meta deployment that was restored", () => {
 		expect((await deployments(b)).get("beta-r1")).toBe(uid);
 	});
 });
+
+describe("a meta deployment that was started with an empty storage", () => {
+	it("takes back a deployment that registers before it has registered itself", async () => {
+		const lab = new RegistryLab();
+		const meta = await lab.start("meta", "r1", { storageIncarnation: "one" });
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await Promise.all([beta.stop(), meta.stop()]);
+		const registered = Promise.withResolvers<void>();
+		const memory = createMemoryBackend({ runtime: systemRuntime });
+		const backend = decorateBackend(memory, {
+			commit: async (mutations, options) => {
+				if (mutations.some((each) => each.op === "put" && each.resource.id?.name === "meta-r1")) {
+					await registered.promise;
+				}
+				return memory.commit(mutations, options);
+			},
+		});
+		await lab.begin("meta", "r1", { storageIncarnation: "two", backend });
+		const again = await lab.begin("beta", "r1", { backend: beta.backend });
+		const { registry } = again;
+		await vi.waitFor(
+			() => expect(registry.state).not.toEqual({ kind: "registering", lastProblem: "" }),
+			{ timeout: 60_000 },
+		);
+		expect(registry.state).toMatchObject({
+			lastProblem: expect.stringContaining(`no meta deployment knows deployment ${uid}`),
+		});
+		registered.resolve();
+		await again.controlled;
+		expect(registry.self).toMatchObject({ uid, predecessorUid: "" });
+	});
+});
