@@ -50,7 +50,7 @@ import { deploymentOf, type RegisteredDeployment, recoveringOf } from "./registr
 /** The record in the storage of a meta deployment that is recovering. */
 const recoveryRecord = "recovery";
 
-/** A commit has at most so many Deployments that are given back. */
+/** A commit has at most so many Deployments and records of deletions that are given back. */
 const batchSize = 40;
 
 /** A storage of a meta deployment, without references. */
@@ -149,16 +149,9 @@ export async function acceptReport(
 			value,
 		});
 		try {
-			for (let at = 0; at < given.length; at += batchSize) {
-				await storage.backend.commit([
-					...given.slice(at, at + batchSize).flat(),
-					{
-						op: "assert",
-						id: recordId(recoveryRecord),
-						expectedVersion: recovery.resource.version,
-					},
-				]);
-			}
+			const { version: expectedVersion } = recovery.resource;
+			const asBefore: Mutation = { op: "assert", id: recordId(recoveryRecord), expectedVersion };
+			await commitGiven(storage, given, [asBefore]);
 			await storage.backend.commit([counted]);
 			return;
 		} catch (failure) {
@@ -174,17 +167,25 @@ async function addOwn(
 	storage: MetaStorage,
 	report: Pick<ReportRegistryRequest, "deployments" | "deleted">,
 ): Promise<boolean> {
-	const given = (await givenBack(storage, report)).flat();
 	try {
-		if (given.length > 0) {
-			await storage.backend.commit(given);
-		}
+		await commitGiven(storage, await givenBack(storage, report));
 		return true;
 	} catch (failure) {
 		if (!isConflict(failure)) {
 			throw failure;
 		}
 		return false;
+	}
+}
+
+/** Commits what is given back, in parts that a storage takes. Each of these has the asserts. */
+async function commitGiven(
+	{ backend }: MetaStorage,
+	given: readonly (readonly Mutation[])[],
+	asserts: readonly Mutation[] = [],
+): Promise<void> {
+	for (let at = 0; at < given.length; at += batchSize) {
+		await backend.commit([...given.slice(at, at + batchSize).flat(), ...asserts]);
 	}
 }
 

@@ -1,7 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
-import { RegionSchema } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
-import { decodeShared, idOf, resourceOf } from "@plinth/resource";
+import {
+	DeletedDeploymentSchema,
+	DeploymentSchema,
+	RegionSchema,
+} from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
+import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
 import { type Logger, silentLogger, systemRuntime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
@@ -15,7 +19,13 @@ import { Thing, Widget } from "../../testdata/types.ts";
 import { ThingV2, WidgetV2 } from "../lab/two-versions.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { acceptReport, completeRecovery } from "./meta-recovery.ts";
-import { DeletedDeployment, Deployment, metaTypes, Region } from "./meta-types.ts";
+import {
+	DeletedDeployment,
+	Deployment,
+	deletedDeploymentName,
+	metaTypes,
+	Region,
+} from "./meta-types.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
 
 const everywhere = { tenancy: { partition: "", namespace: "" }, namePrefix: "" };
@@ -95,7 +105,9 @@ async function whenComplete(meta: Started, ...followers: readonly Started[]) {
 }
 
 /** The Deployments that a meta deployment has, by name. */
-async function deployments({ backend }: Started): Promise<ReadonlyMap<string, string>> {
+async function deployments({
+	backend,
+}: Pick<Started, "backend">): Promise<ReadonlyMap<string, string>> {
 	const { resources } = await backend.list(
 		{ type: Deployment.type, ...everywhere },
 		{ consistency: "strong" },
@@ -103,7 +115,7 @@ async function deployments({ backend }: Started): Promise<ReadonlyMap<string, st
 	return new Map(resources.map(({ id }) => [id?.name ?? "", id?.uid ?? ""]));
 }
 
-async function deletions({ backend }: Started): Promise<readonly string[]> {
+async function deletions({ backend }: Pick<Started, "backend">): Promise<readonly string[]> {
 	const { resources } = await backend.list(
 		{ type: DeletedDeployment.type, ...everywhere },
 		{ consistency: "strong" },
@@ -266,6 +278,28 @@ describe("a meta deployment that was restored", () => {
 		expect(again.registry.self).toMatchObject({ uid, predecessorUid: "" });
 		expect((await deployments(after)).get("beta-r1")).toBe(uid);
 		await whenKnown(knowing.registry, () => knowing.registry.byUid(uid) !== undefined);
+	});
+
+	it("takes back a deployment that knows of more deletions than one commit takes, though it is complete", async () => {
+		const storage = {
+			backend: createMemoryBackend({ runtime: systemRuntime }),
+			runtime: systemRuntime,
+		};
+		const uids = Array.from({ length: 250 }, () => newUlid(systemRuntime));
+		const deleted = uids.map((uid) =>
+			resourceOf(DeletedDeployment, {
+				id: idOf(DeletedDeployment, deletedDeploymentName(uid)),
+				data: create(DeletedDeploymentSchema, { uid }),
+			}),
+		);
+		const uid = newUlid(systemRuntime);
+		const own = resourceOf(Deployment, {
+			id: { ...idOf(Deployment, "beta-r1"), uid },
+			data: create(DeploymentSchema, { service: "beta", region: "r1" }),
+		});
+		await acceptReport(storage, uid, { deployments: [own], deleted, knownUids: [] });
+		expect(await deletions(storage)).toHaveLength(uids.length);
+		expect(await deployments(storage)).toEqual(new Map([["beta-r1", uid]]));
 	});
 
 	it("does not wait for a deployment whose Deployment operators delete", async () => {
