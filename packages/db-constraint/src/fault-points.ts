@@ -57,6 +57,7 @@ export type FaultName =
 	| "query a deployment that was taken over"
 	| "read the guard after establishing"
 	| "receive no reports of releases"
+	| "record a holder that was dropped"
 	| "remove an owner after the deployment that decided was dropped"
 	| "remove the last owner reference before deleting"
 	| "remove the record of a server that runs"

@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { OwnerReferenceSchema } from "@plinth/proto";
+import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { deployedOf } from "../shadow/shadow.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, make } from "./lab.fixture.ts";
 
@@ -102,5 +104,22 @@ describe("references to a deleted deployment", () => {
 		lab.retire(alpha);
 		await lab.pass(120_000);
 		expect(await beta.read(w)).toBeUndefined();
+	});
+});
+
+describe("a deployment that was dropped", () => {
+	it("is not recorded as a holder of an owner, not even by a server that has not seen that", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		const { dropped } = alpha.current.constraints.context;
+		await lab.run(dropped.drop(beta.info.uid));
+		dropped.assertNotDropped = () => {};
+		const owner = lab.keyOf(alpha, alpha.id(Thing, "a"));
+		const ownerships = [{ owner, ownerUid: uid, ownee: lab.keyOf(beta, w), owneeUid: "01W" }];
+		const route = { from: deployedOf(beta.info), toUid: alpha.info.uid };
+		const { verdicts } = await lab.run(
+			lab.client(beta, alpha).checkMetaOwners({ route, ownerships }),
+		);
+		expect(verdicts).toEqual([Verdict.UNSPECIFIED]);
+		expect((await alpha.shadow(lab.idOf(a)))?.ownees ?? []).toEqual([]);
 	});
 });

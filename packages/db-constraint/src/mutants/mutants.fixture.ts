@@ -340,6 +340,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "does not decide about owners once its successor was relied on, by a server that has not",
 		},
 	},
+	"record a holder that was dropped": {
+		rule: "A deployment that was dropped holds no owners.",
+		test: {
+			file: "lab/lost-deployments.test.ts",
+			name: "is not recorded as a holder of an owner, not even by a server that has not seen that",
+		},
+	},
 	"give up an owner that no deployment is known to store": {
 		rule: "An owner is not valid only if some deployment has said so.",
 		seed: 608,

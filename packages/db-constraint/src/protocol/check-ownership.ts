@@ -12,6 +12,7 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { hasNamespace, hasPartition, isMarkedForDeletion } from "@plinth/resource";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { newShadow, sameTarget, shadowName } from "../shadow/shadow.ts";
@@ -85,9 +86,9 @@ function isOwn({ descriptor }: ConstraintContext, owner: ResourceKey): boolean {
 	);
 }
 
-/** Records in the owner's shadow that the caller's deployment stores ownees of it. */
+/** Records in the owner's shadow that the caller's deployment, which was not dropped, stores ownees of it. */
 async function record(
-	{ backend, runtime }: ConstraintContext,
+	{ backend, dropped, runtime }: ConstraintContext,
 	from: Deployed,
 	owner: ResourceKey,
 	ownerUid: string,
@@ -111,6 +112,7 @@ async function record(
 		await backend.commit([
 			{ op: "assert", id: resource.id, expectedVersion: resource.version },
 			putRecord(runtime, name, stored?.resource, { case: "shadow", value: next }),
+			...(isPlanted("record a holder that was dropped") ? [] : [dropped.notDropped(from.uid)]),
 		]);
 		return Verdict.VALID;
 	} catch (failure) {
