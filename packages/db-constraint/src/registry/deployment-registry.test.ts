@@ -14,7 +14,7 @@ import { recordDeletedDeployments } from "./deleted-deployments.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import type { MetaSource } from "./meta-source.ts";
 import { DeletedDeployment, Deployment, deletedDeploymentName } from "./meta-types.ts";
-import { openIdentity } from "./own-identity.ts";
+import { giveUpUid, keepUid, openIdentity } from "./own-identity.ts";
 import { register } from "./registration.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 
@@ -308,6 +308,16 @@ describe("a registry", () => {
 		writing.release();
 		expect((await successor).registered.predecessorUid).toBe(registered.uid);
 		expect((await readDeploymentRecord(backend))?.uid).toBe((await successor).registered.uid);
+	});
+
+	it("does not record a uid again that was given up, even if another one was given up since", async () => {
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const options = { backend, runtime: systemRuntime };
+		for (const uid of ["first", "second"]) {
+			expect((await keepUid(options, uid)).uid).toBe(uid);
+			await giveUpUid(options, uid);
+		}
+		expect((await keepUid(options, "first")).uid).toBe("");
 	});
 
 	it("announces nothing for a successor that reuses the name of a deleted deployment", async () => {

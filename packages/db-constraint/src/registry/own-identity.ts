@@ -2,7 +2,11 @@ import type { DeploymentRecord } from "@plinth/proto/gen/plinth/schema/v1/shadow
 import { newUlid } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { readDeploymentRecord, updateDeploymentRecord } from "../succession/deployment-record.ts";
+import {
+	hasGivenUp,
+	readDeploymentRecord,
+	updateDeploymentRecord,
+} from "../succession/deployment-record.ts";
 
 /** The identity of a deployment, kept by its storage. */
 export interface OwnIdentity {
@@ -63,7 +67,7 @@ export function mayStartAlone({ uid, predecessorUid, established }: OwnIdentity)
  */
 export async function keepUid(options: IdentityOptions, uid: string): Promise<OwnIdentity> {
 	return change(options, (record) =>
-		record.uid === "" && record.predecessorUid !== uid ? { ...record, uid } : undefined,
+		record.uid === "" && !hasGivenUp(record, uid) ? { ...record, uid } : undefined,
 	);
 }
 
