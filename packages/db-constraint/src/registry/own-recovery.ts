@@ -66,7 +66,11 @@ export class OwnRecovery {
 			} catch (failure) {
 				logger.debug({ err: failure }, "the recovery of this meta deployment has to wait");
 			}
-			await Promise.race([this.#whenChanged(signal), this.#backoff.wait(signal)]).catch(() => {});
+			const round = new AbortController();
+			const ends = AbortSignal.any([signal, round.signal]);
+			await Promise.race([this.#whenChanged(ends), this.#backoff.wait(ends)]).catch(() => {});
+			// The one that did not come first must not wait any longer.
+			round.abort();
 		}
 	}
 

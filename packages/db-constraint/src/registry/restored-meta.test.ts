@@ -1,5 +1,8 @@
+import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
-import type { Resource } from "@plinth/proto";
+import { createClient } from "@connectrpc/connect";
+import { createInProcessTransport } from "@plinth/in-process";
+import { type Resource, ResourceService } from "@plinth/proto";
 import {
 	DeletedDeploymentSchema,
 	DeploymentSchema,
@@ -7,6 +10,7 @@ import {
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { decodeShared, idOf, newUlid, resourceOf } from "@plinth/resource";
 import { type Logger, silentLogger, systemRuntime } from "@plinth/runtime";
+import { seededRuntime } from "@plinth/runtime/testing";
 import {
 	createMemoryBackend,
 	decorateBackend,
@@ -26,6 +30,7 @@ import {
 	metaTypes,
 	Region,
 } from "./meta-types.ts";
+import { OwnRecovery } from "./own-recovery.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
 
 const everywhere = { tenancy: { partition: "", namespace: "" }, namePrefix: "" };
@@ -420,6 +425,30 @@ describe("a meta deployment that was restored", () => {
 		expect(await isComplete(again)).toBe(false);
 		await lab.start("beta", "r1", { backend: beta.backend });
 		await whenComplete(again, alpha);
+	});
+
+	it("listens no more often for the end of the server, the longer it waits", async () => {
+		const runtime = seededRuntime({ seed: 1 });
+		const end = new AbortController();
+		const recovery = new OwnRecovery({
+			...{ backend: createMemoryBackend({ runtime }), runtime, logger: silentLogger },
+			...{ known: () => [], isDeleted: () => false, display: (uid) => uid },
+			client: () =>
+				createClient(
+					ResourceService,
+					createInProcessTransport(() => {}, runtime),
+				),
+			areOthersRead: () => false,
+		});
+		const run = recovery.run(end.signal);
+		const listeners = () => getEventListeners(end.signal, "abort").length;
+		await runtime.scheduler.advance(1_000);
+		const before = listeners();
+		await runtime.scheduler.advance(600_000);
+		expect(listeners()).toBe(before);
+		end.abort();
+		await runtime.scheduler.run(run);
+		expect(listeners()).toBe(0);
 	});
 
 	it("waits for a deployment that only another server of the one that reports has read and stored", async () => {
