@@ -111,6 +111,7 @@ export class DeploymentRegistry implements Environment {
 		});
 		this.#reports = new RegistryReports({
 			...{ runtime, logger, report: (meta) => registration.giveBackTo(meta) },
+			registerAgain: (servers) => registration.registerAgain(servers),
 			// What this meta deployment itself knows is stored already.
 			sources: { recovering: () => registry.othersRecovering() },
 		});

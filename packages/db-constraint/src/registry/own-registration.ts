@@ -7,6 +7,7 @@ import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { type DeploymentInfo, takenOver } from "./environment.ts";
 import type { FollowedRegistry } from "./followed-registry.ts";
 import { anyOf, unavailable } from "./meta-calls.ts";
+import type { MetaSource } from "./meta-source.ts";
 import type { RecoveringMeta } from "./meta-sources.ts";
 import { giveUpUid, type IdentityOptions, mayStartAlone, readIdentity } from "./own-identity.ts";
 import {
@@ -233,19 +234,25 @@ export class OwnRegistration {
 		);
 	}
 
-	/** Gives a restored meta deployment back what is known, and registers with it again if it is the registrar. */
+	/** Gives a restored meta deployment back what is known. */
 	async giveBackTo({ meta, servers }: RecoveringMeta): Promise<void> {
-		const { deployment, descriptor, registry, isRunningAt, callTimeoutMs } = this.#options;
+		const { registry, callTimeoutMs } = this.#options;
 		const { self, own } = this;
-		const registrar = this.#registration?.registrar.address;
-		const isRegistrar = servers.some(({ address }) => address === registrar);
 		const known = await registry.knownOf(servers);
-		const report = isRegistrar && own !== undefined ? withDeployment(known, own) : known;
+		const report =
+			own !== undefined && this.#isRegistrar(servers) ? withDeployment(known, own) : known;
 		await giveBack(servers, meta, self, report, callTimeoutMs);
-		if (!isRegistrar || this.#registration === undefined) {
+	}
+
+	/**
+	 * Registers again with a restored meta deployment that was given back what is known, if it is the registrar: what this
+	 * deployment has announced may be newer than what others knew.
+	 */
+	async registerAgain(servers: readonly MetaSource[]): Promise<void> {
+		const { deployment, descriptor, isRunningAt, callTimeoutMs } = this.#options;
+		if (this.#registration === undefined || !this.#isRegistrar(servers)) {
 			return;
 		}
-		// What it has announced may be newer than what others knew.
 		const registered = this.own ?? this.#registration.registered;
 		await anyOf(servers, (server) =>
 			refresh(
@@ -258,6 +265,11 @@ export class OwnRegistration {
 		if (this.#announced !== undefined && isActive) {
 			await this.announce(this.#announced);
 		}
+	}
+
+	#isRegistrar(servers: readonly MetaSource[]): boolean {
+		const registrar = this.#registration?.registrar.address;
+		return servers.some(({ address }) => address === registrar);
 	}
 
 	/** Another server of this deployment has given up its uid. */

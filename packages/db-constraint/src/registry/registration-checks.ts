@@ -2,6 +2,7 @@ import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
 import { isPlanted } from "../fault-points.ts";
 import { takenOver } from "./environment.ts";
 import type { FollowedRegistry } from "./followed-registry.ts";
+import type { MetaSource } from "./meta-source.ts";
 import type { OwnRegistration } from "./own-registration.ts";
 import {
 	deploymentOf,
@@ -80,12 +81,14 @@ export class RegistrationChecks {
 		this.#isCheckingDeletion = true;
 		const { registration, registry, end, runtime, logger } = this.#options;
 		const backoff = new Backoff({ ...readAgain, clock: runtime.clock });
-		while (this.#isAbsent && !end.aborted) {
+		let givenBackTo: readonly MetaSource[] = [];
+		while ((this.#isAbsent || givenBackTo.length > 0) && !end.aborted) {
 			try {
 				if (await registry.hasDeletionRecord(registration.self.uid)) {
 					registration.becomeDeleted();
 				} else {
-					await this.#giveBackOwn();
+					givenBackTo = givenBackTo.length > 0 ? givenBackTo : await this.#giveBackOwn();
+					await registration.registerAgain(givenBackTo);
 				}
 				break;
 			} catch (failure) {
@@ -96,8 +99,12 @@ export class RegistrationChecks {
 		this.#isCheckingDeletion = false;
 	}
 
-	/** Registers again with a meta deployment that was restored, and was complete before this deployment had reported. */
-	async #giveBackOwn(): Promise<void> {
+	/**
+	 * Gives itself back to a meta deployment that was restored, and was complete before this deployment had reported.
+	 *
+	 * @returns the servers of that one, with which it has to register again.
+	 */
+	async #giveBackOwn(): Promise<readonly MetaSource[]> {
 		const { registration, registry, isMeta } = this.#options;
 		const { view, sources } = registry;
 		const registrar = registration.result?.registrar.address ?? "";
@@ -106,7 +113,9 @@ export class RegistrationChecks {
 		const meta = metaOf(view.deploymentsAt(addresses).map(deploymentOf));
 		if (meta !== undefined && !meta.recovering && !isMeta) {
 			await registration.giveBackTo({ meta, servers });
+			return servers;
 		}
+		return [];
 	}
 
 	/** Whether this deployment is missing from the registry view, though its registrar has been read. */

@@ -114,6 +114,8 @@ export interface RegistryReportsOptions {
 	readonly logger: Logger;
 	/** Reports to a meta deployment. Called again if it rejects, while that is recovering. */
 	readonly report: (recovering: RecoveringMeta) => Promise<void>;
+	/** Registers with a meta deployment that has the report. Called again if it rejects: it may be complete by then. */
+	readonly registerAgain: (servers: readonly MetaSource[]) => Promise<void>;
 }
 
 const again = { baseMs: 250, maxMs: 5_000 } as const;
@@ -138,19 +140,24 @@ export class RegistryReports {
 		}
 	}
 
-	/** Retries until it succeeds, the meta deployment is complete, or the signal aborts. Never rejects. */
+	/** Retries until it succeeds, the meta deployment is complete without it, or the signal aborts. Never rejects. */
 	async #report(uid: string, signal: AbortSignal): Promise<void> {
-		const { sources, runtime, logger, report } = this.#options;
+		const { sources, runtime, logger, report, registerAgain } = this.#options;
 		const backoff = new Backoff({ ...again, clock: runtime.clock, random: runtime.random });
+		let reportedTo: RecoveringMeta | undefined;
 		while (!signal.aborted) {
-			const recovering = sources.recovering().find(({ meta }) => meta.uid === uid);
-			if (recovering === undefined) {
+			const to = reportedTo ?? sources.recovering().find(({ meta }) => meta.uid === uid);
+			if (to === undefined) {
 				this.#reported.delete(uid);
 				return;
 			}
 			try {
-				await report(recovering);
-				const { name } = recovering.meta;
+				if (reportedTo === undefined) {
+					await report(to);
+					reportedTo = to;
+				}
+				await registerAgain(to.servers);
+				const { name } = to.meta;
 				logger.info({ meta: name, uid }, "reported to a meta deployment that was restored");
 				return;
 			} catch (failure) {

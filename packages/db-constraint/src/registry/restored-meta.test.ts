@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { type Resource, ResourceService } from "@plinth/proto";
 import {
@@ -32,6 +32,8 @@ import {
 } from "./meta-types.ts";
 import { OwnRecovery } from "./own-recovery.ts";
 import { RegistryLab, type Started, type StartOptions, whenKnown } from "./registry-lab.fixture.ts";
+import { RegistryReports } from "./registry-report.ts";
+import type { RegisteredDeployment } from "./registry-view.ts";
 
 const everywhere = { tenancy: { partition: "", namespace: "" }, namePrefix: "" };
 
@@ -425,6 +427,33 @@ describe("a meta deployment that was restored", () => {
 		expect(await isComplete(again)).toBe(false);
 		await lab.start("beta", "r1", { backend: beta.backend });
 		await whenComplete(again, alpha);
+	});
+
+	it("is registered with again until that succeeds, though it is complete once all have reported", async () => {
+		const runtime = seededRuntime({ seed: 1 });
+		const meta: RegisteredDeployment = {
+			...{ uid: "meta", name: "meta-r1", service: "meta", region: "r1", version: "v1" },
+			...{ address: "meta-r1", disabled: false, established: true, predecessorUid: "" },
+			...{ storageIncarnation: "two", wantedVersion: "", recovering: true },
+		};
+		const recovering = [{ meta, servers: [] }];
+		const calls: string[] = [];
+		const reports = new RegistryReports({
+			...{ runtime, logger: silentLogger, sources: { recovering: () => recovering } },
+			report: async () => {
+				calls.push("report");
+				recovering.pop();
+			},
+			registerAgain: async () => {
+				calls.push("register again");
+				if (calls.length < 4) {
+					throw new ConnectError("the request was lost", Code.Unavailable);
+				}
+			},
+		});
+		reports.begin(new AbortController().signal);
+		await runtime.scheduler.advance(60_000);
+		expect(calls).toEqual(["report", ...Array(3).fill("register again")]);
 	});
 
 	it("listens no more often for the end of the server, the longer it waits", async () => {
