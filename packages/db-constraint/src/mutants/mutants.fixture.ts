@@ -118,7 +118,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"treat not known as not valid": {
 		rule: "An owner that is not known to be deleted is kept.",
-		seed: 612,
+		seed: 36,
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
