@@ -193,7 +193,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	"count the report of a restored registry itself": {
 		rule: "A restored registry is complete only once another deployment has reported.",
 		places: 2,
-		seed: 100182,
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "is not complete when only a server of its own has reported",
+		},
 	},
 	"foretell the deletion of what is blocked": {
 		rule: "The plan of a deletion says what a block keeps.",
