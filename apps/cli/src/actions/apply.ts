@@ -1,15 +1,16 @@
 import { ConnectError } from "@connectrpc/connect";
-import { displayName } from "@plinth/resource";
+import { displayName, labelProblem } from "@plinth/resource";
 import { callFailure } from "../api/call-failure.ts";
 import type { KnownTypes } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { applyAll } from "../apply/apply-all.ts";
 import type { Applied } from "../apply/apply-resource.ts";
+import type { Pruned } from "../apply/prune.ts";
 import { readFiles } from "../apply/read-files.ts";
 import { describeProblem } from "../document/position.ts";
 import { locate, type WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
+import { Failure, usageFailure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { ProgressLine } from "../output/progress-line.ts";
@@ -19,12 +20,90 @@ export interface ApplyFlags {
 	readonly filename: readonly string[];
 	readonly diff?: boolean;
 	readonly dryRun?: "server";
+	readonly set?: string;
+	/** The types of which resources are pruned. */
+	readonly prune?: readonly string[];
+	readonly yes?: boolean;
 }
 
 /** Creates or updates the resources of all documents. */
 export async function apply(session: ServerSession, flags: ApplyFlags): Promise<ExitCode> {
-	const show = await outcomeOf(await session.types(), flags, session.io.color);
-	return applyDocuments(session, flags, show);
+	const types = await session.types();
+	const pruned = prunedTypes(session, types, flags);
+	const show = await outcomeOf(types, flags, session.io.color);
+	const wanted = await wantedOf(session, flags);
+	const exitCode = await applyDocuments(session, wanted, flags, show);
+	if (pruned === undefined) {
+		return exitCode;
+	}
+	if (exitCode !== exitCodes.ok) {
+		session.io.err("plinth: nothing is pruned, since not all documents were applied\n");
+		return exitCode;
+	}
+	return pruneSet(session, { ...pruned, wanted }, flags);
+}
+
+/** The set and the types to prune. @throws Failure if the flags do not fit together. */
+function prunedTypes(
+	{ io }: ServerSession,
+	types: KnownTypes,
+	{ set, prune, yes, dryRun }: ApplyFlags,
+): Pick<Pruned, "set" | "types"> | undefined {
+	const problem = set === undefined ? undefined : labelProblem(set);
+	if (problem !== undefined) {
+		throw usageFailure(`--set ${JSON.stringify(set)}: the name of a set ${problem}`);
+	}
+	if (prune === undefined) {
+		return undefined;
+	}
+	if (set === undefined) {
+		throw usageFailure("--prune deletes resources of a set: name it with --set");
+	}
+	if (!(yes || dryRun || io.isInteractive)) {
+		throw usageFailure(
+			"nobody can be asked here whether to delete resources: see what would happen with --dry-run=server, then use --yes",
+		);
+	}
+	return { set, types: prune.flatMap((words) => words.split(",")).map((word) => types.find(word)) };
+}
+
+/** Deletes what the set has and its documents lack, after it was listed and somebody has agreed. */
+async function pruneSet(
+	session: ServerSession,
+	pruned: Pruned,
+	{ dryRun, yes }: ApplyFlags,
+): Promise<ExitCode> {
+	const { io } = session;
+	const { findPruned, prune } = await import("../apply/prune.ts");
+	const found = await findPruned(session, pruned);
+	if (dryRun !== undefined) {
+		io.out(
+			found.map((each) => `${resourceName(each)} would be pruned (server dry run)\n`).join(""),
+		);
+		return exitCodes.ok;
+	}
+	if (found.length === 0) {
+		return exitCodes.ok;
+	}
+	if (!yes) {
+		io.out(found.map((each) => `${resourceName(each)} is in the set, and in no file\n`).join(""));
+		const count = found.length === 1 ? "this resource" : `these ${found.length} resources`;
+		if (!/^\s*y(es)?\s*$/i.test(await io.ask(`Delete ${count}? [y/N] `))) {
+			io.err("plinth: nothing was pruned\n");
+			return exitCodes.ok;
+		}
+	}
+	return prune(session, pruned.set, found);
+}
+
+/** The resources that the files describe. */
+async function wantedOf(
+	session: ServerSession,
+	{ filename, set }: Pick<ApplyFlags, "filename" | "set">,
+): Promise<readonly WantedResource[]> {
+	const { io, place } = session;
+	const all = await readFiles(filename, io, { types: await session.types(), place });
+	return set === undefined ? all : all.map((wanted) => ({ ...wanted, set }));
 }
 
 /** Prints how the documents differ from what is stored, as `apply` would change it. Nothing is stored. */
@@ -42,20 +121,21 @@ export async function diff(
 		differs = true;
 		return `${showDiff(before, after, types, session.io.color)}${resourceName(after)} would be ${kind}\n`;
 	};
-	const exitCode = await applyDocuments(session, { filename, dryRun: "server" }, show);
+	const wanted = await wantedOf(session, { filename });
+	const exitCode = await applyDocuments(session, wanted, { dryRun: "server" }, show);
 	return exitCode === exitCodes.ok && differs ? exitCodes.differs : exitCode;
 }
 
 /** @param show - what is printed for a document that was applied. */
 async function applyDocuments(
 	session: ServerSession,
-	flags: ApplyFlags,
+	all: readonly WantedResource[],
+	flags: Pick<ApplyFlags, "dryRun">,
 	show: (applied: Applied) => string,
 ): Promise<ExitCode> {
-	const { io, place, connection } = session;
+	const { io, connection } = session;
 	const { server } = session.settings.endpoint;
 	const types = await session.types();
-	const all = await readFiles(flags.filename, io, { types, place });
 	const progress = new ProgressLine(io);
 	let exitCode: ExitCode = exitCodes.ok;
 	const { applied, uncertain } = await applyAll(all, {

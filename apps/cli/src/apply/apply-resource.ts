@@ -61,6 +61,7 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	const { resources, dryRun, signal, writeSignal = signal } = options;
 	const before = await readStored(resources, wanted.id, signal);
 	checkIncarnation(wanted, before);
+	checkSet(wanted, before);
 	const resource = merge(wanted, before);
 	if (before === undefined) {
 		const response = dryRun
@@ -130,6 +131,17 @@ function checkIncarnation({ id, generation }: WantedResource, before: Resource |
 	}
 }
 
+/** A set takes no resource from another one, which would delete it as soon as its own documents lack it. */
+function checkSet({ id, set }: WantedResource, before: Resource | undefined): void {
+	const other = before?.metadata[setKey];
+	if (set !== undefined && other !== undefined && other !== set) {
+		throw new Failure(
+			exitCodes.conflict,
+			`${displayName(id)} belongs to the set ${other}: apply it with --set ${other}, or remove ${setKey} from its metadata first`,
+		);
+	}
+}
+
 /** The document merged over the stored resource. */
 function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 	const { type, data } = wanted;
@@ -138,24 +150,30 @@ function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 	return create(ResourceSchema, {
 		id: wanted.id,
 		version: stored?.version ?? "",
-		metadata: mergeMetadata(wanted.metadata, stored?.metadata ?? {}),
+		metadata: mergeMetadata(wanted, stored?.metadata ?? {}),
 		ownerReferences: [...(wanted.ownerReferences ?? stored?.ownerReferences ?? [])],
 		...(owner && { owner }),
 		...(any && { data: any }),
 	});
 }
 
-/** Metadata in the document replaces all except finalizers and the deletion timestamp. */
+/** Metadata in the document replaces all except finalizers, the deletion timestamp and the mark of a set. */
 function mergeMetadata(
-	wanted: WantedResource["metadata"],
+	{ metadata: wanted, set }: WantedResource,
 	stored: Readonly<Record<string, string>>,
 ): Record<string, string> {
+	const mark = set === undefined ? {} : { [setKey]: set };
 	if (wanted === undefined) {
-		return { ...stored };
+		return { ...stored, ...mark };
 	}
-	const kept = [finalizersKey, deletionTimestampKey].filter((key) => Object.hasOwn(stored, key));
-	return { ...Object.fromEntries(kept.map((key) => [key, stored[key] ?? ""])), ...wanted };
+	const kept = [finalizersKey, deletionTimestampKey, setKey].filter((key) =>
+		Object.hasOwn(stored, key),
+	);
+	return { ...Object.fromEntries(kept.map((key) => [key, stored[key] ?? ""])), ...wanted, ...mark };
 }
+
+/** The metadata key of the set that a resource belongs to: the documents that are applied together. */
+export const setKey = "apply-set";
 
 function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 	return (

@@ -8,6 +8,12 @@ export const addApply: AddCommand = (program, run) => {
 		.description("create or update resources from YAML or JSON files")
 		.requiredOption("-f, --filename <file...>", "file, folder of files, or - for standard input")
 		.option("--diff", "print the changes")
+		.option("--set <name>", "mark the resources as those of a set, in their metadata")
+		.option(
+			"--prune <type...>",
+			"then delete the resources of these types that have the mark of the set, and that no file has",
+		)
+		.option("-y, --yes", "do not ask before resources are deleted")
 		.addOption(dryRunOption())
 		.action((flags: ApplyFlags) =>
 			run(async (session) => {

@@ -15,6 +15,8 @@ export interface WantedResource {
 	readonly ownerReferences?: readonly OwnerReference[];
 	readonly metadata?: Readonly<Record<string, string>>;
 	readonly data?: MessageShape<DescMessage>;
+	/** The set of documents that it is applied with, if these form one. */
+	readonly set?: string;
 	readonly source: SourceDocument;
 }
 

@@ -1,0 +1,101 @@
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { type RunOptions, runPlinth } from "../run-plinth.fixture.ts";
+
+let server: CinemaServer;
+beforeEach(async () => {
+	server = await startCinema();
+	onTestFinished(() => server[Symbol.asyncDispose]());
+});
+
+const films = (...names: readonly string[]) =>
+	names.map((name) => `type: Film\nname: ${name}\ndata: {title: ${name}}\n`).join("---\n");
+
+function apply(stdin: string, args: readonly string[], options: RunOptions = {}) {
+	return runPlinth(["apply", "-f", "-", ...args, "--server", server.address], {
+		...options,
+		stdin,
+	});
+}
+
+async function stored(): Promise<readonly string[]> {
+	const { out } = await runPlinth(["get", "Film", "-o", "name", "--server", server.address]);
+	return out.trim().split("\n");
+}
+
+const prune = ["--set", "shop", "--prune", "Film"];
+
+describe("apply --prune", () => {
+	it("deletes what the set had and the files lack, and nothing else", async () => {
+		await apply(films("other"), []);
+		await apply(films("foreign"), ["--set", "archive"]);
+		await apply(films("alien", "brazil", "casablanca"), ["--set", "shop"]);
+		const dry = await apply(films("alien"), [...prune, "--dry-run=server"]);
+		expect(dry.out).toContain("cinema.v1.Film/brazil would be pruned (server dry run)\n");
+		expect(await stored()).toHaveLength(5);
+		const { code, out } = await apply(films("alien"), [...prune, "--yes"]);
+		expect(code).toBe(0);
+		expect(out).toBe(
+			"cinema.v1.Film/alien unchanged\ncinema.v1.Film/brazil pruned\ncinema.v1.Film/casablanca pruned\n",
+		);
+		expect(await stored()).toEqual(
+			["alien", "foreign", "other"].map((name) => `cinema.v1.Film/${name}`),
+		);
+	});
+
+	it("asks, and deletes nothing without a yes", async () => {
+		await apply(films("alien", "brazil"), ["--set", "shop"]);
+		const questions: string[] = [];
+		const answer = (text: string) => ({
+			isInteractive: true,
+			ask: async (question: string) => {
+				questions.push(question);
+				return text;
+			},
+		});
+		const refused = await apply(films("alien"), prune, answer(""));
+		expect(refused.out).toContain("cinema.v1.Film/brazil is in the set, and in no file\n");
+		expect(refused.err).toBe("plinth: nothing was pruned\n");
+		expect(await stored()).toHaveLength(2);
+		const agreed = await apply(films("alien"), prune, answer("y"));
+		expect(agreed.out).toContain("cinema.v1.Film/brazil pruned\n");
+		expect(questions).toEqual(["Delete this resource? [y/N] ", "Delete this resource? [y/N] "]);
+		const again = await apply(films("alien"), prune, answer("must not be asked"));
+		expect(again.out).toBe("cinema.v1.Film/alien unchanged\n");
+	});
+
+	it("prunes nothing if a document was not applied, or the flags are incomplete", async () => {
+		await apply(films("alien", "brazil"), ["--set", "shop"]);
+		const failed = await apply(`${films("alien")}---\ntype: Film\nname: bad\ndata: {}\n`, [
+			...prune,
+			"--yes",
+		]);
+		expect(failed.code).not.toBe(0);
+		expect(failed.err).toContain("nothing is pruned, since not all documents were applied");
+		for (const [args, problem] of [
+			[["--prune", "Film", "--yes"], "name it with --set"],
+			[prune, "use --yes"],
+			[["--set", "Shop!"], "the name of a set must consist of lower-case letters"],
+			[["--set", "shop", "--prune", "Nope", "--yes"], "unknown type Nope"],
+		] as const) {
+			const { code, err } = await apply(films("alien"), args);
+			expect([code, err]).toEqual([2, expect.stringContaining(problem)]);
+		}
+		expect(await stored()).toHaveLength(2);
+	});
+
+	it("takes no resource from another set, and keeps the mark without --set", async () => {
+		await apply(films("alien"), ["--set", "shop"]);
+		const { code, err } = await apply(films("alien"), ["--set", "archive"]);
+		expect(code).toBe(4);
+		expect(err).toContain("belongs to the set shop: apply it with --set shop");
+		await apply(`${films("alien")}metadata: {team: a}\n`, []);
+		expect((await apply(films("brazil"), [...prune, "--yes"])).out).toContain("alien pruned");
+	});
+
+	it("says which deletions wait", async () => {
+		await apply(`${films("alien")}metadata: {finalizers: archive}\n`, ["--set", "shop"]);
+		const { out } = await apply(films("brazil"), [...prune, "--yes"]);
+		expect(out).toContain("cinema.v1.Film/alien pruned: marked for deletion, and waits");
+	});
+});
