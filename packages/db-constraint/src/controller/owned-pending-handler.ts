@@ -91,6 +91,8 @@ export class OwnedPendingHandler {
 			return this.#revertCheck(stored);
 		}
 		if (stored.shadow.lifecycle === Lifecycle.DELETING) {
+			// The deletion itself queries all sources.
+			this.#hinted.delete(name);
 			return this.#owners.check(stored);
 		}
 		const hinted = this.#hinted.get(name) ?? new Set();
