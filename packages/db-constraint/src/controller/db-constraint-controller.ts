@@ -22,7 +22,7 @@ import { ResourceShadow, recordId, type StoredShadow } from "../shadow/shadow-re
 import { ConcernedShadows } from "./concerned-shadows.ts";
 import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 import { DeletionInbox } from "./deletion-inbox.ts";
-import { type HandlerResult, soonest } from "./handler-result.ts";
+import { done, type HandlerResult, soonest } from "./handler-result.ts";
 import { NameQueue } from "./name-queue.ts";
 import { ownerDeployment } from "./owner-deployments.ts";
 import { HandlersOfHolds, type ShadowHandlers } from "./shadow-handlers.ts";
@@ -96,7 +96,7 @@ export function createDbConstraintController(options: DbConstraintOptions): Cont
 /** Collects what triggers passes over shadows, and runs the passes. */
 class ShadowReconciler {
 	readonly #constraints: Constraints;
-	readonly #inbox = new DeletionInbox();
+	readonly #inbox: DeletionInbox;
 	readonly #names = new NameQueue();
 	readonly #limiter: ConcurrencyLimiter;
 	readonly #handlers: HandlersOfHolds;
@@ -105,7 +105,12 @@ class ShadowReconciler {
 
 	constructor(constraints: Constraints) {
 		this.#constraints = constraints;
-		const { passesPerDeployment } = constraints.context.limits;
+		const { passesPerDeployment, deletionsPerDeployment } = constraints.context.limits;
+		this.#inbox = new DeletionInbox({
+			perDeployment: deletionsPerDeployment,
+			isControlled: (name) => this.#handlersOf(name) !== undefined,
+			onRemoved: (deletion, name) => this.#handlersOf(name)?.forgetDeletion(deletion),
+		});
 		this.#limiter = new ConcurrencyLimiter(passesPerDeployment, (name) => this.#names.put(name));
 		this.#handlers = new HandlersOfHolds(constraints);
 	}
@@ -231,8 +236,10 @@ class ShadowReconciler {
 		const result = await handlers.handleDeletion(deletion);
 		if (result.requeueAfterMs === undefined || isPlanted("forget deletions that wait")) {
 			this.#inbox.remove(deletion);
-		} else {
-			this.#inbox.delay(deletion, runtime.clock.monotonic() + result.requeueAfterMs);
+		} else if (!this.#inbox.delay(deletion, runtime.clock.monotonic() + result.requeueAfterMs)) {
+			// It was removed during the pass, which has remembered it again.
+			handlers.forgetDeletion(deletion);
+			return done;
 		}
 		return result;
 	}

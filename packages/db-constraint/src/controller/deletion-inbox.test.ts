@@ -1,11 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { DeletionInbox } from "./deletion-inbox.ts";
+import type { Deletion } from "../node/constraint-context.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { DeletionInbox, type DeletionInboxOptions } from "./deletion-inbox.ts";
 
 const target = { group: "alpha", kind: "Thing", partition: "p", namespace: "n", region: "r1" };
 
+function inboxOf(options: Partial<DeletionInboxOptions> = {}) {
+	return new DeletionInbox({
+		...{ perDeployment: 10, isControlled: () => true, onRemoved: () => {} },
+		...options,
+	});
+}
+
+function deletionOf(name: string, deploymentUid = "d"): Deletion {
+	return { deploymentUid, target: { ...target, name }, targetUid: name };
+}
+
 describe("the inbox of deletions", () => {
 	it("keeps each incarnation once, and removes completed deletions", () => {
-		const inbox = new DeletionInbox();
+		const inbox = inboxOf();
 		const first = { deploymentUid: "d", target: { ...target, name: "a" }, targetUid: "1" };
 		const second = { ...first, targetUid: "2" };
 		const name = inbox.add(first) ?? "";
@@ -21,7 +34,7 @@ describe("the inbox of deletions", () => {
 	});
 
 	it("keeps those of a deployment and of its successor", () => {
-		const inbox = new DeletionInbox();
+		const inbox = inboxOf();
 		const before = { deploymentUid: "d", target: { ...target, name: "a" }, targetUid: "1" };
 		const after = { ...before, deploymentUid: "e" };
 		const name = inbox.add(before) ?? "";
@@ -35,13 +48,64 @@ describe("the inbox of deletions", () => {
 	});
 
 	it("limits the deletions per deployment", () => {
-		const inbox = new DeletionInbox();
-		const add = (deploymentUid: string, i: number) =>
-			inbox.add({ deploymentUid, target: { ...target, name: `x${i}` }, targetUid: `${i}` });
-		for (let i = 0; i < 10_000; i++) {
-			expect(add("much", i)).toBeDefined();
+		const inbox = inboxOf();
+		for (let i = 0; i < 10; i++) {
+			expect(inbox.add(deletionOf(`x${i}`, "much"))).toBeDefined();
 		}
-		expect(add("much", 10_000)).toBeUndefined();
-		expect(add("little", 10_000)).toBeDefined();
+		expect(inbox.add(deletionOf("x10", "much"))).toBeUndefined();
+		expect(inbox.add(deletionOf("x10", "little"))).toBeDefined();
+	});
+
+	it("makes room by those that are due last, and keeps those that were never tried", () => {
+		const removed: string[] = [];
+		const inbox = inboxOf({ onRemoved: ({ targetUid }) => removed.push(targetUid) });
+		for (let i = 0; i < 10; i++) {
+			inbox.add(deletionOf(`x${i}`));
+		}
+		for (const [i, dueMs] of [
+			[3, 1_000],
+			[5, 3_000],
+			[7, 2_000],
+		] as const) {
+			inbox.delay(deletionOf(`x${i}`), dueMs);
+		}
+		for (const name of ["y0", "y1", "y2"]) {
+			expect(inbox.add(deletionOf(name))).toBeDefined();
+		}
+		expect(inbox.add(deletionOf("y3"))).toBeUndefined();
+		expect(removed).toEqual(["x5", "x7", "x3"]);
+		expect(inbox.waiting("d")).toBe(10);
+	});
+
+	it("makes room by those that another server controls first", () => {
+		const removed: string[] = [];
+		const others = shadowName(deletionOf("x4").target);
+		const inbox = inboxOf({
+			isControlled: (name) => name !== others,
+			onRemoved: ({ targetUid }) => removed.push(targetUid),
+		});
+		for (let i = 0; i < 10; i++) {
+			inbox.add(deletionOf(`x${i}`));
+			inbox.delay(deletionOf(`x${i}`), 1_000);
+		}
+		expect(inbox.add(deletionOf("y"))).toBeDefined();
+		expect(removed).toEqual(["x4"]);
+	});
+
+	it("seldom looks for those that make room", () => {
+		let asked = 0;
+		const inbox = inboxOf({
+			perDeployment: 1_000,
+			isControlled: () => {
+				asked += 1;
+				return true;
+			},
+		});
+		for (let i = 0; i < 5_000; i++) {
+			const deletion = deletionOf(`x${i}`);
+			expect(inbox.add(deletion)).toBeDefined();
+			inbox.delay(deletion, i);
+		}
+		expect(asked).toBeLessThan(11 * 5_000);
 	});
 });

@@ -1,11 +1,20 @@
+import { isPlanted } from "../fault-points.ts";
 import type { Deletion } from "../node/constraint-context.ts";
 import { shadowName } from "../shadow/shadow.ts";
 
-/** The maximum number of waiting deletions per deployment. Excess ones are repeated by its next holder query. */
-const perDeployment = 10_000;
+/** Options of `DeletionInbox`. */
+export interface DeletionInboxOptions {
+	/** The maximum number of deletions per deployment. */
+	readonly perDeployment: number;
+	/** Whether this server makes the passes over a name. */
+	readonly isControlled: (name: string) => boolean;
+	/** Called with each deletion that is not in the inbox any more, and its name. */
+	readonly onRemoved: (deletion: Deletion, name: string) => void;
+}
 
 interface Entry {
 	readonly deletion: Deletion;
+	readonly name: string;
 	/** When it is due again, on the monotonic clock. */
 	dueMs: number;
 }
@@ -13,6 +22,10 @@ interface Entry {
 /**
  * The received deletions that are not completed, by the name of the target's shadow. The number is limited per
  * deployment, so that a deployment with many deletions does not displace those of others.
+ *
+ * Deletions may wait for ever. At the limit, those that would be missed least make room, a share of all at once, so that
+ * they are seldom looked for: first those of names that another server controls, then those that are due last. Each is
+ * announced again by the next holder query of its deployment. One that was never tried stays.
  *
  * Targets of the same name in several regions share a name here, also with the shadow of a resource of this deployment.
  * An attempt at a deletion may change that shadow, and each change triggers another pass over the name. A deletion that
@@ -23,31 +36,37 @@ interface Entry {
  * own entry.
  */
 export class DeletionInbox {
+	readonly #options: DeletionInboxOptions;
 	readonly #byName = new Map<string, Map<string, Entry>>();
-	readonly #counts = new Map<string, number>();
+	readonly #byDeployment = new Map<string, Set<Entry>>();
+
+	constructor(options: DeletionInboxOptions) {
+		this.#options = options;
+	}
 
 	/**
 	 * Adds a deletion, which is due at once. One that waits already keeps its time.
 	 *
-	 * @returns its name; `undefined` if the limit of the deployment is reached.
+	 * @returns its name; `undefined` if the limit of the deployment is reached, and none can make room.
 	 */
 	add(deletion: Deletion): string | undefined {
+		const { deploymentUid } = deletion;
 		const name = shadowName(deletion.target);
-		const entries = this.#byName.get(name);
-		if (entries?.has(entryKey(deletion))) {
+		if (this.#byName.get(name)?.has(entryKey(deletion))) {
 			return name;
 		}
-		const count = this.#counts.get(deletion.deploymentUid) ?? 0;
-		if (count >= perDeployment) {
+		const isFull = () => this.waiting(deploymentUid) >= this.#options.perDeployment;
+		if (isFull() && !isPlanted("keep deletions that wait for ever")) {
+			this.#makeRoom(deploymentUid);
+		}
+		if (isFull()) {
 			return undefined;
 		}
-		this.#counts.set(deletion.deploymentUid, count + 1);
-		const entry: Entry = { deletion, dueMs: Number.NEGATIVE_INFINITY };
-		if (entries === undefined) {
-			this.#byName.set(name, new Map([[entryKey(deletion), entry]]));
-		} else {
-			entries.set(entryKey(deletion), entry);
-		}
+		const entry: Entry = { deletion, name, dueMs: Number.NEGATIVE_INFINITY };
+		const entries = this.#byName.get(name) ?? new Map<string, Entry>();
+		this.#byName.set(name, entries.set(entryKey(deletion), entry));
+		const ofDeployment = this.#byDeployment.get(deploymentUid) ?? new Set<Entry>();
+		this.#byDeployment.set(deploymentUid, ofDeployment.add(entry));
 		return name;
 	}
 
@@ -68,12 +87,13 @@ export class DeletionInbox {
 		return this.#entry(deletion)?.dueMs ?? Number.NEGATIVE_INFINITY;
 	}
 
-	/** Lets a deletion wait until then, on the monotonic clock. */
-	delay(deletion: Deletion, dueMs: number): void {
+	/** Lets a deletion wait until then, on the monotonic clock. Returns whether it is in the inbox. */
+	delay(deletion: Deletion, dueMs: number): boolean {
 		const entry = this.#entry(deletion);
 		if (entry !== undefined) {
 			entry.dueMs = dueMs;
 		}
+		return entry !== undefined;
 	}
 
 	/** Whether deletions of that name wait. */
@@ -90,24 +110,34 @@ export class DeletionInbox {
 
 	/** Removes a completed deletion. */
 	remove(deletion: Deletion): void {
-		const name = shadowName(deletion.target);
-		const entries = this.#byName.get(name);
-		if (entries?.delete(entryKey(deletion))) {
-			const left = (this.#counts.get(deletion.deploymentUid) ?? 1) - 1;
-			if (left === 0) {
-				this.#counts.delete(deletion.deploymentUid);
-			} else {
-				this.#counts.set(deletion.deploymentUid, left);
-			}
-			if (entries.size === 0) {
-				this.#byName.delete(name);
-			}
+		const entry = this.#entry(deletion);
+		if (entry === undefined) {
+			return;
 		}
+		const { name } = entry;
+		drop(this.#byName, name, entryKey(deletion));
+		drop(this.#byDeployment, deletion.deploymentUid, entry);
+		this.#options.onRemoved(deletion, name);
 	}
 
 	/** The number of waiting deletions of a deployment. */
 	waiting(deploymentUid: string): number {
-		return this.#counts.get(deploymentUid) ?? 0;
+		return this.#byDeployment.get(deploymentUid)?.size ?? 0;
+	}
+
+	#makeRoom(deploymentUid: string): void {
+		const { perDeployment, isControlled } = this.#options;
+		const entries = [...(this.#byDeployment.get(deploymentUid) ?? [])];
+		const displaceable = entries
+			.map((entry) => ({
+				deletion: entry.deletion,
+				dueMs: isControlled(entry.name) ? entry.dueMs : Number.POSITIVE_INFINITY,
+			}))
+			.filter(({ dueMs }) => dueMs !== Number.NEGATIVE_INFINITY)
+			.sort((a, b) => (a.dueMs === b.dueMs ? 0 : b.dueMs - a.dueMs));
+		for (const { deletion } of displaceable.slice(0, Math.ceil(perDeployment * displacedShare))) {
+			this.remove(deletion);
+		}
 	}
 
 	#entry(deletion: Deletion): Entry | undefined {
@@ -118,3 +148,19 @@ export class DeletionInbox {
 function entryKey({ deploymentUid, targetUid }: Deletion): string {
 	return `${deploymentUid} ${targetUid}`;
 }
+
+/** Removes an item of a group, and the group with its last item. */
+function drop<Key, Item>(
+	groups: Map<Key, { delete(item: Item): boolean; readonly size: number }>,
+	key: Key,
+	item: Item,
+): void {
+	const group = groups.get(key);
+	group?.delete(item);
+	if (group?.size === 0) {
+		groups.delete(key);
+	}
+}
+
+/** The share of the deletions of a deployment that make room together. */
+const displacedShare = 0.1;

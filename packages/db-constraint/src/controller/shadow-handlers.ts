@@ -136,6 +136,11 @@ export class ShadowHandlers {
 		this.#subscribed.hasten(deletion);
 	}
 
+	/** A received deletion is not to be applied any more. */
+	forgetDeletion(deletion: Deletion): void {
+		this.#subscribed.forget(deletion);
+	}
+
 	/** A deployment may no longer reference a resource of this one. */
 	hint(shadowName: string, deploymentUid: string): void {
 		this.#pending.hint(shadowName, deploymentUid);

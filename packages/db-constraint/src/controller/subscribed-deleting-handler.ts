@@ -13,8 +13,9 @@
  * live. Each successor announces its own deletions. The registry view of this server may lack the successor: so each commit
  * asserts that this deployment has not relied on one, nor dropped the deployment that announced the deletion.
  *
- * On a conflict the resource is read again. A refused deletion is retried later: meanwhile the resource's own
- * shadow and the responses to holder queries show that it waits.
+ * A refused deletion is retried after growing pauses: meanwhile the resource's own shadow and the responses to holder
+ * queries show that it waits. After a conflict the resource is read again soon: when many targets of one resource are
+ * deleted together, their passes read the same version of it, and all but one of them meet a conflict.
  */
 
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
@@ -61,6 +62,7 @@ export class SubscribedDeletingHandler {
 			try {
 				const outcome = await this.#applyRule(stored, deletion);
 				round.isWaiting ||= outcome === "waits";
+				round.isContended ||= outcome === "contended";
 			} catch (failure) {
 				// A failure must not affect the other resources.
 				round.failures.push(failure);
@@ -75,21 +77,31 @@ export class SubscribedDeletingHandler {
 	}
 
 	#beginRound({ target }: Deletion): Round {
-		return { left: this.#context.index.referencing(target), isWaiting: false, failures: [] };
+		return {
+			left: this.#context.index.referencing(target),
+			isWaiting: false,
+			isContended: false,
+			failures: [],
+		};
 	}
 
-	#endRound(key: string, { isWaiting, failures }: Round): HandlerResult {
+	#endRound(key: string, { isWaiting, isContended, failures }: Round): HandlerResult {
+		const { limits, runtime } = this.#context;
+		const { clock, random } = runtime;
 		this.#rounds.delete(key);
 		if (failures.length > 0) {
 			throw failures[0];
+		}
+		if (isContended) {
+			// At random, so that those that have met do not meet again.
+			return { requeueAfterMs: limits.maxRetryDelayMs * (0.5 + random.next()) };
 		}
 		if (!isWaiting) {
 			this.#pauses.delete(key);
 			return done;
 		}
-		const { limits, runtime } = this.#context;
 		const { requeryMs: baseMs, maxRequeryMs: maxMs } = limits;
-		const pauses = this.#pauses.get(key) ?? new Backoff({ clock: runtime.clock, baseMs, maxMs });
+		const pauses = this.#pauses.get(key) ?? new Backoff({ clock, baseMs, maxMs, random });
 		this.#pauses.set(key, pauses);
 		return { requeueAfterMs: pauses.nextDelayMs() };
 	}
@@ -99,6 +111,13 @@ export class SubscribedDeletingHandler {
 		this.#pauses.get(keyOfDeletion(deletion))?.reset();
 	}
 
+	/** Drops the state of a deletion that is not to be applied any more. */
+	forget(deletion: Deletion): void {
+		const key = keyOfDeletion(deletion);
+		this.#rounds.delete(key);
+		this.#pauses.delete(key);
+	}
+
 	/**
 	 * Reads the resource before its shadow: as long as the resource has the version that was read, its
 	 * references and their target uids are those in the shadow.
@@ -106,7 +125,7 @@ export class SubscribedDeletingHandler {
 	async #applyRule(
 		{ name, shadow: indexed }: StoredShadow,
 		deletion: Deletion,
-	): Promise<"done" | "waits"> {
+	): Promise<"done" | "waits" | "contended"> {
 		const { backend, dropped, environment, logger } = this.#context;
 		const { deploymentUid: by } = deletion;
 		const resource = indexed.resource && (await backend.lookup(nameOfKey(indexed.resource)));
@@ -137,7 +156,8 @@ export class SubscribedDeletingHandler {
 				(rule === OnDelete.BLOCK && (await isInMarkedTenancy(backend, resource)));
 			if (cascades) {
 				if (isMarkedForDeletion(resource)) {
-					return "waits";
+					// It releases the target once its finalizers are gone: that needs no pass, and is reported.
+					return "done";
 				}
 				await this.#store.commit([...removalOf(this.#context.runtime, resource), ...asRead]);
 				return "done";
@@ -147,6 +167,12 @@ export class SubscribedDeletingHandler {
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
+			if (
+				isConflict(failure) &&
+				!isPlanted("let deletions that meet a conflict wait as blocked ones")
+			) {
+				return "contended";
+			}
 			if (failure instanceof Refused || isConflict(failure)) {
 				logger.debug({ err: failure, uid: resource.id?.uid }, "a cascade has to wait");
 				return "waits";
@@ -184,6 +210,8 @@ interface Round {
 	readonly left: Iterator<StoredShadow>;
 	/** Whether some resource must be retried. */
 	isWaiting: boolean;
+	/** Whether some resource was changed concurrently, and must be read again. */
+	isContended: boolean;
 	/** Unexpected failures. The round ends by throwing the first one, and is retried. */
 	readonly failures: unknown[];
 }

@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { OwnerReferenceSchema } from "@plinth/proto";
 import { referenceTo, tenancyOf } from "@plinth/resource";
-import { createMemoryBackend } from "@plinth/storage";
+import { type Clock, sleep } from "@plinth/runtime";
+import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
@@ -76,6 +77,51 @@ describe("deletions that wait", () => {
 		await lab.run(alpha.delete(alpha.id(Thing, "a")));
 		await lab.pass(300_000);
 		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
+	});
+
+	it("of many targets that one resource references clear it one after the other, without growing pauses", async () => {
+		const targets = Array.from({ length: 80 }, (_, i) => `t-${i}`);
+		let clock: Clock | undefined;
+		const { lab, alpha, id } = await oneDeployment({}, (backend) =>
+			decorateBackend(backend, {
+				commit: async (...args) => {
+					await (clock && sleep(clock, 20));
+					return backend.commit(...args);
+				},
+			}),
+		);
+		for (const name of targets) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		for (const count of [40, 80]) {
+			const likes = targets.slice(0, count).map((name) => to(name));
+			await lab.run(alpha.write(thing("hub", { likes })));
+		}
+		await lab.pass(1_000);
+		clock = lab.runtime.clock;
+		await lab.run(Promise.all(targets.map((name) => alpha.delete(id(name)))));
+		await lab.pass(5_000);
+		const left = await Promise.all(targets.map((name) => alpha.read(id(name))));
+		expect(left.filter((each) => each !== undefined)).toEqual([]);
+	});
+
+	it("do not hold up others, however many they are", async () => {
+		const { lab, alpha, id } = await oneDeployment({ deletionsPerDeployment: 20 });
+		await lab.run(alpha.write(thing("last")));
+		await lab.run(alpha.write(thing("fan", { likes: [to("last")] })));
+		for (let i = 0; i < 30; i++) {
+			await lab.run(alpha.write(thing(`t-${i}`)));
+			await lab.run(alpha.write(thing(`part-${i}`, { belongsTo: to(`t-${i}`) })));
+			await lab.run(alpha.write(thing(`other-${i}`, { needs: to(`part-${i}`) })));
+		}
+		for (let i = 0; i < 30; i++) {
+			await lab.run(alpha.delete(id(`t-${i}`)));
+		}
+		await lab.pass(10_000);
+		await lab.run(alpha.delete(id("last")));
+		await lab.pass(60_000);
+		expect(await alpha.read(id("part-0"))).toBeDefined();
+		expect(await alpha.read(id("last"))).toBeUndefined();
 	});
 
 	it("do not change guards, which would fail writes", async () => {

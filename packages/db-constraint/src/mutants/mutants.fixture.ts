@@ -410,6 +410,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "continues the deletions that were announced while another one held them",
 		},
 	},
+	"let deletions that meet a conflict wait as blocked ones": {
+		rule: "A deletion that meets a conflict is tried again soon.",
+		test: {
+			file: "lab/waiting-deletions.test.ts",
+			name: "of many targets that one resource references clear it one after the other, without growing pauses",
+		},
+	},
+	"keep deletions that wait for ever": {
+		rule: "Deletions that wait make room for others.",
+		test: {
+			file: "lab/waiting-deletions.test.ts",
+			name: "do not hold up others, however many they are",
+		},
+	},
 	"forget deletions that wait": {
 		rule: "A deletion that waits is tried again.",
 		test: {

@@ -13,8 +13,8 @@ export interface ConstraintLimits {
 	/** How soon a deployment is queried again that could not be, or a deletion is tried again that has to wait. */
 	readonly requeryMs: number;
 	/**
-	 * The longest interval between two attempts of a deletion that waits. Until then each interval is twice the one
-	 * before; what the deletion waits for is reported when it happens, and such a report may be lost.
+	 * The longest interval between two attempts of a deletion that waits, before jitter. Until then each interval is twice
+	 * the one before; what the deletion waits for is reported when it happens, and such a report may be lost.
 	 */
 	readonly maxRequeryMs: number;
 	/** How soon a missing target is looked up again. */
@@ -25,6 +25,8 @@ export interface ConstraintLimits {
 	readonly ownerGraceMs: number;
 	/** The number of concurrent passes that may wait for one deployment. */
 	readonly passesPerDeployment: number;
+	/** The number of deletions of one deployment that a server remembers while they wait. */
+	readonly deletionsPerDeployment: number;
 	/** The number of resources that one pass of a cascade deletes or clears. */
 	readonly pageSize: number;
 	/** The maximum number of items per call to another deployment. */
@@ -44,6 +46,7 @@ export const defaultConstraintLimits: ConstraintLimits = {
 	maxResolveRetryMs: 300_000,
 	ownerGraceMs: 30_000,
 	passesPerDeployment: 100,
+	deletionsPerDeployment: 10_000,
 	pageSize: 100,
 	batchSize: 200,
 };
