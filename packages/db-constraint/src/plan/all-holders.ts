@@ -45,12 +45,14 @@ const targetsPerRequest = 100;
  *
  * @param caller - the caller from whom holders are hidden that it may not read. Default: this deployment.
  * @param limit - how many holders are described by each call.
+ * @param signal - ends the search, which then rejects.
  */
 export async function allHolders(
 	context: ConstraintContext,
 	resources: readonly HeldResource[],
 	caller: Caller | undefined,
 	limit: number,
+	signal: AbortSignal,
 ): Promise<readonly FoundHolders[]> {
 	const found = resources.map(() => ({
 		holders: [] as FoundHolder[],
@@ -73,9 +75,10 @@ export async function allHolders(
 			for (let from = 0; from < positions.length; from += targetsPerRequest) {
 				const some = positions.slice(from, from + targetsPerRequest);
 				const targets = some.flatMap((each) => resources[each] ?? []);
-				const described = await describe(context, uid, targets, caller, limit).catch(
+				const described = await describe(context, uid, targets, caller, limit, signal).catch(
 					(failure: unknown) => unreachable(context, deployed, failure),
 				);
+				signal.throwIfAborted();
 				for (const [i, position] of some.entries()) {
 					const result = found[position];
 					if (result === undefined) {
@@ -101,6 +104,7 @@ async function describe(
 	resources: readonly HeldResource[],
 	caller: Caller | undefined,
 	limit: number,
+	signal: AbortSignal,
 ): Promise<readonly DescribeHoldersResponse_Holders[]> {
 	const { environment, limits } = context;
 	const targets = resources.map(({ key, uid }) => ({ key, uid }));
@@ -113,13 +117,13 @@ async function describe(
 	if (uid === environment.self.uid) {
 		const shows = caller && ((holder: Parameters<Caller["mayRead"]>[0]) => caller.mayRead(holder));
 		const messages = targets.map((each) => create(DescribeHoldersRequest_TargetSchema, each));
-		return localHolders(context, messages, shows, limit);
+		return localHolders(context, messages, shows, limit, signal);
 	}
 	const { targets: described } = await environment
 		.client(uid)
 		.describeHolders(
 			{ route: routeTo(context, uid), targets, caller: forwarded(caller), limit },
-			{ timeoutMs: limits.callTimeoutMs },
+			{ timeoutMs: limits.callTimeoutMs, signal },
 		);
 	return described;
 }

@@ -12,6 +12,17 @@
  * What is marked is the smallest set that fulfils these rules: two resources that only block each other stay. Of the
  * owners of a resource that are all lost, it can't be foretold which is given up last, and decides whether the resource
  * stays: it stays if one of them allows that.
+ *
+ * The cost grows with the number of references between the resources. What can't be marked, or is not gone yet, waits for
+ * one of the holders that are in the way, the first that was found, and is looked at again when that one is marked:
+ *
+ *     marked ──▶ queue ──┬─ takes along ─▶ blocked? ─ no ─▶ marked
+ *                        │                    └─ yes ─▶ waits for a blocker ───▶ looked at when that is marked
+ *                        └─ irrevocable ─▶ held? ── no ─▶ gone: takes along what it owns
+ *                                             └─ yes ─▶ waits for a holder ────▶ looked at when that is marked
+ *
+ * The search for the next one that is in the way continues where the last one was found. The queue is emptied before
+ * what may be gone is looked at.
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import type { Deployed, ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
@@ -36,6 +47,8 @@ export interface Planned extends HeldResource {
 	readonly heldBy: Hold[];
 	/** The deployments that may hold it and could not be asked. */
 	readonly unknown: string[];
+	/** What is looked at again when this is marked. */
+	readonly waiting: (() => void)[];
 }
 
 /** That a resource holds another one. */
@@ -83,16 +96,21 @@ export interface DeletionPlan {
 /** How many resources are examined. */
 const examinedAtMost = 10_000;
 
+/** After so many references, others get their turn on the event loop. */
+const yieldEvery = 500;
+
 /**
  * Plans the deletion of a resource.
  *
  * @param find - finds the holders of resources.
+ * @param turn - waits for the next turn on the event loop. Planning ends if it rejects.
  */
 export async function planDeletion(
 	root: PlanRoot,
 	find: (resources: readonly HeldResource[]) => Promise<readonly FoundHolders[]>,
+	turn: () => Promise<void>,
 ): Promise<DeletionPlan> {
-	const graph = new PlanGraph(root);
+	const graph = new PlanGraph(root, turn);
 	await graph.explore(find);
 	return graph.plan();
 }
@@ -103,12 +121,21 @@ class PlanGraph {
 	#isPartial = false;
 	readonly #marked = new Set<Planned>();
 	readonly #ownersLost = new Set<string>();
+	/** What is taken along, and marked unless it is blocked. */
+	readonly #taken = new Set<Planned>();
+	/** What is marked and was not visited yet. */
+	#queue: Planned[] = [];
+	/** What is irrevocable, and may be gone. */
+	#mayBeGone: (() => void)[] = [];
+	readonly #turn: () => Promise<void>;
+	#steps = 0;
 
-	constructor({ isMarked, ...root }: PlanRoot) {
+	constructor({ isMarked, ...root }: PlanRoot, turn: () => Promise<void>) {
+		this.#turn = turn;
 		this.#root = {
 			...root,
 			...{ level: 0, isHidden: false, wasMarked: isMarked, outlivesOwners: true },
-			...{ heldBy: [], unknown: [] },
+			...{ heldBy: [], unknown: [], waiting: [] },
 		};
 		this.#byUid.set(root.uid, this.#root);
 	}
@@ -128,6 +155,7 @@ class PlanGraph {
 				held.unknown.push(...unknown);
 				this.#isPartial ||= hasMore;
 				for (const each of holders) {
+					await this.#step();
 					const hold = this.#hold(held, each);
 					if (hold !== undefined && mayTakeAlong(hold)) {
 						reached.add(hold.holder);
@@ -159,7 +187,7 @@ class PlanGraph {
 					yields,
 					holders,
 				},
-				...{ level: held.level + 1, heldBy: [], unknown: [], home },
+				...{ level: held.level + 1, heldBy: [], unknown: [], waiting: [], home },
 			};
 			this.#byUid.set(uid, known);
 		}
@@ -170,7 +198,7 @@ class PlanGraph {
 		return hold;
 	}
 
-	plan(): DeletionPlan {
+	async plan(): Promise<DeletionPlan> {
 		const root = this.#root;
 		for (const each of this.#byUid.values()) {
 			if (each.wasMarked) {
@@ -187,58 +215,97 @@ class PlanGraph {
 			return { outcome: "refused", effects: [refused, ...effects], isPartial: this.#isPartial };
 		}
 		this.#mark(root);
-		this.#spread();
-		while (this.#markOwned()) {
-			this.#spread();
-		}
-		const effects = this.#effects();
+		await this.#spread();
+		const effects = await this.#effects();
 		const outcome = effects[0]?.fate === "deleted" ? "deleted" : "waits";
 		return { outcome, effects, isPartial: this.#isPartial };
 	}
 
 	#mark(planned: Planned): void {
-		this.#marked.add(planned);
-		this.#ownersLost.add(planned.uid);
-	}
-
-	/**
-	 * Marks all that what is marked takes along. What is blocked waits for one of its blockers, and is looked at again when
-	 * that one can no longer block.
-	 */
-	#spread(): void {
-		const blocked = new Map<Planned, Hold[]>();
-		const take = (hold: Hold) => {
-			const { holder } = hold;
-			if (this.#marked.has(holder) || holder.unknown.length > 0 || !this.#takesAlong(hold)) {
-				return;
-			}
-			const blocker = holder.heldBy.find((each) => this.#blocks(each))?.holder;
-			if (blocker === undefined || isPlanted("foretell the deletion of what is blocked")) {
-				this.#mark(holder);
-			} else {
-				blocked.set(blocker, [...(blocked.get(blocker) ?? []), hold]);
-			}
-		};
-		// What is marked meanwhile is visited too.
-		for (const marked of this.#marked) {
-			marked.heldBy.forEach(take);
-			const waiting = this.#isIrrevocable(marked) ? blocked.get(marked) : undefined;
-			waiting?.forEach(take);
+		if (!this.#marked.has(planned)) {
+			this.#marked.add(planned);
+			this.#ownersLost.add(planned.uid);
+			this.#queue.push(planned);
 		}
 	}
 
-	/** Marks what is owned by something that is gone. Returns whether it has marked anything. */
-	#markOwned(): boolean {
-		const before = this.#marked.size;
-		for (const marked of [...this.#marked]) {
-			const owned = this.#isGone(marked) ? marked.heldBy.filter(({ isOwned }) => isOwned) : [];
-			for (const { holder } of owned) {
-				if (holder.unknown.length === 0 && this.#blockersOf(holder).length === 0) {
-					this.#mark(holder);
+	/** Marks all that what is marked takes along. */
+	async #spread(): Promise<void> {
+		while (this.#queue.length > 0 || this.#mayBeGone.length > 0) {
+			while (this.#queue.length > 0) {
+				const marked = this.#queue;
+				this.#queue = [];
+				for (const each of marked) {
+					await this.#visit(each);
 				}
 			}
+			const looks = this.#mayBeGone;
+			this.#mayBeGone = [];
+			for (const look of looks) {
+				look();
+				await this.#step();
+			}
 		}
-		return this.#marked.size > before;
+	}
+
+	/** Continues with what a resource that was marked takes along, and what has waited for it. */
+	async #visit(marked: Planned): Promise<void> {
+		for (const hold of marked.heldBy) {
+			if (this.#takesAlong(hold)) {
+				this.#take(hold.holder);
+			}
+			await this.#step();
+		}
+		for (const look of marked.waiting.splice(0)) {
+			look();
+			await this.#step();
+		}
+		if (this.#isIrrevocable(marked) && marked.unknown.length === 0) {
+			const nextHolder = search(marked.heldBy, (hold) => this.#isUnreleased(hold));
+			const look = () => {
+				const hold = nextHolder();
+				if (hold === undefined) {
+					this.#takeOwned(marked);
+				} else {
+					hold.holder.waiting.push(() => this.#mayBeGone.push(look));
+				}
+			};
+			this.#mayBeGone.push(look);
+		}
+	}
+
+	/** Marks a resource as soon as nothing blocks it. */
+	#take(planned: Planned): void {
+		if (this.#taken.has(planned) || this.#marked.has(planned) || planned.unknown.length > 0) {
+			return;
+		}
+		this.#taken.add(planned);
+		const nextBlocker = search(planned.heldBy, (hold) => this.#blocks(hold));
+		const look = () => {
+			const hold = nextBlocker();
+			if (hold === undefined || isPlanted("foretell the deletion of what is blocked")) {
+				this.#mark(planned);
+			} else {
+				hold.holder.waiting.push(look);
+			}
+		};
+		look();
+	}
+
+	#takeOwned(gone: Planned): void {
+		for (const { holder, isOwned } of gone.heldBy) {
+			if (isOwned) {
+				this.#take(holder);
+			}
+		}
+	}
+
+	/** Lets others have their turn now and then. */
+	async #step(): Promise<void> {
+		this.#steps += 1;
+		if (this.#steps % yieldEvery === 0) {
+			await this.#turn();
+		}
 	}
 
 	#isGone(marked: Planned): boolean {
@@ -275,15 +342,18 @@ class PlanGraph {
 		return this.#marked.has(planned) && planned.finalizers.length === 0;
 	}
 
-	#effects(): readonly Effect[] {
+	async #effects(): Promise<readonly Effect[]> {
 		const effects = new Map<Planned, Effect>();
 		for (const planned of this.#marked) {
 			const fate = this.#isGone(planned) ? "deleted" : "waits";
 			effects.set(planned, { planned, fate, waitsFor: this.#unreleased(planned) });
+			await this.#step();
 		}
 		for (const marked of this.#marked) {
+			const isGone = effects.get(marked)?.fate === "deleted";
 			for (const hold of marked.heldBy) {
-				this.#addHeld(effects, hold, this.#isGone(marked));
+				this.#addHeld(effects, hold, isGone);
+				await this.#step();
 			}
 		}
 		return [...effects.values()].sort((a, b) => a.planned.level - b.planned.level);
@@ -318,18 +388,41 @@ class PlanGraph {
 		effects.set(holder, { planned: holder, fate, waitsFor: [] });
 	}
 
-	/** The holders that do not release a marked resource. One that is being deleted gives up its lost owners too. */
+	/** The holders that do not release a marked resource. */
 	#unreleased({ heldBy }: Planned): readonly Planned[] {
-		return heldBy.flatMap((hold) => {
-			const { holder, rule } = hold;
-			if (this.#isIrrevocable(holder)) {
-				return [];
-			}
-			const references = rule === OnDelete.BLOCK || rule === OnDelete.CASCADE;
-			const isStuck = hold.isOwnee && this.#losesAllOwners(holder) && !this.#marked.has(holder);
-			return references || isStuck ? [holder] : [];
-		});
+		return heldBy.flatMap((hold) => (this.#isUnreleased(hold) ? hold.holder : []));
 	}
+
+	/** Whether the holder keeps its hold of a marked resource. One that is being deleted gives up its lost owners too. */
+	#isUnreleased({ holder, rule, isOwnee }: Hold): boolean {
+		if (this.#isIrrevocable(holder)) {
+			return false;
+		}
+		const references = rule === OnDelete.BLOCK || rule === OnDelete.CASCADE;
+		return references || (isOwnee && this.#losesAllOwners(holder) && !this.#marked.has(holder));
+	}
+}
+
+/**
+ * Finds one item after the other that fulfils a condition, or `undefined` if none does. Each search begins at the item that
+ * was found last: as long as items only cease to fulfil the condition, all searches together look at each item once or
+ * twice.
+ */
+function search<Item>(
+	items: readonly Item[],
+	fulfils: (item: Item) => boolean,
+): () => Item | undefined {
+	let at = 0;
+	return () => {
+		for (let looked = 0; looked < items.length; looked++) {
+			const item = items[at];
+			if (item !== undefined && fulfils(item)) {
+				return item;
+			}
+			at = (at + 1) % items.length;
+		}
+		return undefined;
+	};
 }
 
 function cascades({ holder, rule }: Hold): boolean {

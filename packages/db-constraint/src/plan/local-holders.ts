@@ -18,7 +18,7 @@ import { holders, referencesFinalizer, sameTarget, shadowName } from "../shadow/
 /** What a description of holders is read from. */
 type HoldersContext = Pick<ConstraintContext, "backend" | "environment" | "index" | "runtime">;
 
-/** After so many holders, others get their turn on the event loop. */
+/** After so many shadows, others get their turn on the event loop. */
 const yieldEvery = 50;
 
 /**
@@ -27,12 +27,14 @@ const yieldEvery = 50;
  *
  * @param shows - whether the caller may read a holder. Default: all.
  * @param limit - how many holders are described in all.
+ * @param signal - ends the search, which then rejects.
  */
 export async function localHolders(
 	context: HoldersContext,
 	targets: readonly DescribeHoldersRequest_Target[],
 	shows: ((holder: Resource) => boolean) | undefined,
 	limit: number,
+	signal: AbortSignal,
 ): Promise<readonly DescribeHoldersResponse_Holders[]> {
 	const described: DescribeHoldersResponse_Holders[] = [];
 	let left = limit;
@@ -42,13 +44,17 @@ export async function localHolders(
 		let hasMore = false;
 		const byUid = new Map<string, Holder>();
 		for (const shadow of shadowsHolding(context, target)) {
-			if (left === 0) {
-				hasMore = true;
-				break;
-			}
 			visited += 1;
 			if (visited % yieldEvery === 0) {
 				await context.runtime.scheduler.turn();
+				signal.throwIfAborted();
+			}
+			if (shadow === undefined) {
+				continue;
+			}
+			if (left === 0) {
+				hasMore = true;
+				break;
 			}
 			const holder = await describe(context, shadow, target, shows);
 			if (holder !== undefined) {
@@ -73,11 +79,14 @@ export async function localHolders(
 	return described;
 }
 
-/** Each shadow once; those that block a deletion first, so that they are among those that are described. */
+/**
+ * Each shadow that holds the target once; those that block a deletion first, so that they are among those that are
+ * described. `undefined` for each visit that finds none: there may be very many.
+ */
 function* shadowsHolding(
 	{ index }: Pick<HoldersContext, "index">,
 	{ key, uid }: DescribeHoldersRequest_Target,
-): Iterable<Shadow> {
+): Iterable<Shadow | undefined> {
 	if (key === undefined) {
 		return;
 	}
@@ -85,16 +94,15 @@ function* shadowsHolding(
 	for (const isBlocking of [true, false]) {
 		for (const { name, shadow } of index.referencing(key)) {
 			const rules = usesOf(shadow, { key, uid }).map(({ rule }) => rule);
-			if (rules.length > 0 && rules.includes(OnDelete.BLOCK) === isBlocking) {
+			const isNext = rules.length > 0 && rules.includes(OnDelete.BLOCK) === isBlocking;
+			if (isNext) {
 				seen.add(name);
-				yield shadow;
 			}
+			yield isNext ? shadow : undefined;
 		}
 	}
 	for (const { name, shadow } of index.ownedBy(key)) {
-		if (!seen.has(name) && isOwnedBy(shadow, uid)) {
-			yield shadow;
-		}
+		yield !seen.has(name) && isOwnedBy(shadow, uid) ? shadow : undefined;
 	}
 }
 

@@ -49,7 +49,7 @@ export function createReferenceService(
 	return {
 		async listReferences({ id }, call) {
 			const resource = await read(id, call);
-			return listReferences(context, resource, await callerOf(call));
+			return listReferences(context, resource, await callerOf(call), call.signal);
 		},
 		async planDeletion({ id }, call) {
 			const resource = await read(id, call);
@@ -62,11 +62,12 @@ async function listReferences(
 	context: ConstraintContext,
 	resource: Resource,
 	caller: Caller | undefined,
+	signal: AbortSignal,
 ): Promise<ListReferencesResponse> {
 	const { key, uid, shadow } = await shadowOf(context, resource);
 	const home = deployedOf(context.environment.self);
 	const held = { key, uid, home, holders: shadow === undefined ? [] : holders(shadow) };
-	const [found] = await allHolders(context, [held], caller, describedPerCall);
+	const [found] = await allHolders(context, [held], caller, describedPerCall, signal);
 	const all = found?.holders.map(({ holder }) => holder) ?? [];
 	const shown = all.filter(({ isHidden }) => !isHidden);
 	return create(ListReferencesResponseSchema, {
@@ -105,7 +106,11 @@ async function planOf(
 		},
 		(resources) => {
 			signal.throwIfAborted();
-			return allHolders(context, resources, caller, describedPerCall);
+			return allHolders(context, resources, caller, describedPerCall, signal);
+		},
+		async () => {
+			await context.runtime.scheduler.turn();
+			signal.throwIfAborted();
 		},
 	);
 	return responseOf(plan);

@@ -32,7 +32,7 @@ export async function finalDecisions(
 ): Promise<readonly HolderDecision[]> {
 	return Promise.all(
 		questions.map(async ({ target, targetUid, deleting, shows }) => {
-			const first = await currentDecision(context, target, targetUid, { deleting, shows });
+			const first = await currentDecision(context, target, targetUid, { deleting, shows, signal });
 			if (
 				first.rules.includes(OnDelete.BLOCK) ||
 				(isPlanted("decide yes, CASCADE without changing the guard") && first.rules.length > 0)
@@ -46,7 +46,7 @@ export async function finalDecisions(
 				const version = await context.guards.change(target);
 				await context.index.reached(version, signal);
 			}
-			return currentDecision(context, target, targetUid, { deleting, shows });
+			return currentDecision(context, target, targetUid, { deleting, shows, signal });
 		}),
 	);
 }

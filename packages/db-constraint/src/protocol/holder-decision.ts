@@ -26,23 +26,31 @@ const namedBlockers = 5;
 /** The maximum number of blockers that are examined, to name those that may be read and count the others. */
 const examinedBlockers = 1_000;
 
+/** After so many shadows, others get their turn on the event loop. */
+const yieldEvery = 200;
+
 /** The purpose of a decision. */
 export interface DecisionOptions {
 	/** Whether the target is irrevocably being deleted. Then one resource that holds it decides. */
 	readonly deleting?: boolean;
 	/** Whether a blocker may be named. Default: all. */
 	readonly shows?: ((blocker: Resource) => boolean) | undefined;
+	/** Ends the decision, which then rejects. */
+	readonly signal?: AbortSignal | undefined;
 }
+
+type DecisionContext = Pick<ConstraintContext, "backend" | "index" | "runtime">;
 
 /**
  * Decides from the current index whether this deployment holds this incarnation of the target. The caller
- * is responsible for making the decision final: see `Guards`.
+ * is responsible for making the decision final: see `Guards`. The index may change meanwhile. It never goes back, so
+ * that a decision covers what it contained when it began.
  */
 export async function currentDecision(
-	context: Pick<ConstraintContext, "backend" | "index">,
+	context: DecisionContext,
 	target: KeyLike,
 	targetUid: string,
-	{ deleting = false, shows }: DecisionOptions = {},
+	{ deleting = false, shows, signal }: DecisionOptions = {},
 ): Promise<HolderDecision> {
 	const { backend, index } = context;
 	const examinedAtMost = shows === undefined ? namedBlockers : examinedBlockers;
@@ -50,7 +58,12 @@ export async function currentDecision(
 	const blockers: ResourceKey[] = [];
 	let examined = 0;
 	let hidden = 0;
+	let visited = 0;
 	for (const { shadow } of index.referencing(target)) {
+		visited += 1;
+		if (visited % yieldEvery === 0) {
+			await nextTurn(context, signal);
+		}
 		const uses = rulesInto(shadow.outgoing, target, targetUid);
 		// Skip resources that can add no new rule: of thousands with the same rule, one is examined.
 		const isBlocking = uses.includes(OnDelete.BLOCK);
@@ -65,8 +78,7 @@ export async function currentDecision(
 			isBlocking &&
 			!isPlanted("still enforce BLOCK in a marked namespace") &&
 			(await isInMarkedTenancy(backend, resource));
-		const yielded = (rule: OnDelete) => (rule === OnDelete.BLOCK ? OnDelete.CASCADE : rule);
-		for (const rule of isYielding ? uses.map(yielded) : uses) {
+		for (const rule of countedRules(uses, isYielding)) {
 			rules.add(rule);
 		}
 		if (isBlocking && !isYielding && shadow.resource !== undefined) {
@@ -81,17 +93,40 @@ export async function currentDecision(
 			break;
 		}
 	}
-	const owned = await isOwner(context, target, targetUid);
+	const owned = await isOwner(context, target, targetUid, signal);
 	return { rules: mergeRules([...rules]), owned, blockers, hidden };
+}
+
+/** The rules that count: in a tenancy that is being deleted, BLOCK is CASCADE. */
+function countedRules(uses: readonly OnDelete[], isYielding: boolean): readonly OnDelete[] {
+	return isYielding
+		? uses.map((rule) => (rule === OnDelete.BLOCK ? OnDelete.CASCADE : rule))
+		: uses;
+}
+
+/** Lets others have their turn. */
+async function nextTurn(
+	{ runtime }: DecisionContext,
+	signal: AbortSignal | undefined,
+): Promise<void> {
+	await runtime.scheduler.turn();
+	signal?.throwIfAborted();
 }
 
 /** Whether a resource of this deployment is owned by this incarnation of the target. */
 async function isOwner(
-	{ backend, index }: Pick<ConstraintContext, "backend" | "index">,
+	context: DecisionContext,
 	target: KeyLike,
 	targetUid: string,
+	signal: AbortSignal | undefined,
 ): Promise<boolean> {
+	const { backend, index } = context;
+	let visited = 0;
 	for (const { shadow } of index.ownedBy(target)) {
+		visited += 1;
+		if (visited % yieldEvery === 0) {
+			await nextTurn(context, signal);
+		}
 		const names = shadow.metaOwners.some(({ ownerUid }) => ownerUid === targetUid);
 		if (names && (await holderOf(backend, shadow)) !== undefined) {
 			return true;

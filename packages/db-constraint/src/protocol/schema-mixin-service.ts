@@ -118,7 +118,7 @@ export function createSchemaMixinService(
 			respond(context, call, { route, count: targets.length }, async () => {
 				const shows = await shownTo(context, caller);
 				const most = Math.min(limit || requestLimit, requestLimit);
-				return { targets: [...(await localHolders(context, targets, shows, most))] };
+				return { targets: [...(await localHolders(context, targets, shows, most, call.signal))] };
 			}),
 
 		watchImportedServiceDeletions: (request, call) => watchDeletions(context, request, call),
@@ -255,7 +255,7 @@ async function checkReferences(
 	if (dryRun) {
 		return Promise.all(
 			received.map(({ target, targetUid, shows }) =>
-				currentDecision(context, target, targetUid, { shows }),
+				currentDecision(context, target, targetUid, { shows, signal }),
 			),
 		);
 	}
