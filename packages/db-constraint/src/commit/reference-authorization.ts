@@ -19,7 +19,6 @@ import type { ForeignTarget } from "../protocol/establish-references.ts";
 import { type LocatedReference, locateReferences } from "../schema/locate-references.ts";
 import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import { displayKey, keyString, nameOfKey } from "../shadow/resource-key.ts";
-import { sameReference } from "../shadow/shadow.ts";
 
 /**
  * Authorizes the caller of a commit to name the targets and owners of a resource: one decision for each one
@@ -32,8 +31,8 @@ export class ReferenceAuthorization {
 	readonly #stored: Resource | undefined;
 	readonly #tenancy: TenancyLike;
 	readonly #decisions = new Map<string, Decision>();
-	/** The references of the stored resource, computed on first use. */
-	#named: readonly LocatedReference[] | undefined;
+	/** The references of the stored resource, by target and rule, computed on first use. */
+	#named: ReadonlySet<string> | undefined;
 
 	constructor(
 		context: ConstraintContext,
@@ -69,8 +68,8 @@ export class ReferenceAuthorization {
 		if (known !== undefined) {
 			return false;
 		}
-		this.#named ??= locateReferences(this.#context, stored);
-		return !this.#named.some((each) => sameReference(each, reference));
+		this.#named ??= new Set(locateReferences(this.#context, stored).map(targetAndRule));
+		return !this.#named.has(targetAndRule(reference));
 	}
 
 	/** @throws Refused PermissionDenied if the caller may not name the target. */
@@ -165,4 +164,8 @@ export class ReferenceAuthorization {
 	#target({ target, groupVersion }: LocatedReference) {
 		return namedTarget(target, groupVersion, this.#tenancy);
 	}
+}
+
+function targetAndRule({ target, rule }: LocatedReference): string {
+	return `${keyString(target)} ${rule}`;
 }

@@ -34,12 +34,13 @@ import {
 import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import {
 	missingReference,
-	recordOf,
-	referenceTo,
+	type PlannedRecord,
+	RecordedReferences,
+	recordEstablished,
+	recordHeld,
+	recordMissing,
 	resolveTask,
-	withEstablished,
-	withHeld,
-	withMissing,
+	withRecords,
 } from "../shadow/recorded-references.ts";
 import { displayKey, type KeyLike, keyOf, keyString, nameOfKey } from "../shadow/resource-key.ts";
 import {
@@ -104,6 +105,13 @@ interface Planned {
 	readonly unlocated: readonly OutgoingReference[];
 	readonly outgoing: readonly OutgoingReference[];
 	readonly metaOwners: MetaOwner[];
+}
+
+/** A resource whose references are planned. */
+interface Holder {
+	/** The references that its shadow records. */
+	readonly recorded: RecordedReferences;
+	readonly authorization: ReferenceAuthorization;
 }
 
 /**
@@ -223,17 +231,18 @@ export class ReferencePlan {
 		const inOrder = this.#derivation
 			? rotated(located, this.#context.runtime, derivationBatchSize)
 			: located;
+		const recorded = new RecordedReferences(shadow.outgoing);
 		for (const reference of inOrder) {
-			const planned = await this.#planOne(reference, shadow, authorization);
+			const planned = await this.#planOne(reference, { recorded, authorization });
 			if (planned === "foreign") {
 				const deployment = deploymentOf(this.#context, reference);
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
-				const held = referenceTo(shadow, reference.target);
+				const held = recorded.to(reference.target);
 				const isAgain = this.#mustReestablish(reference.target);
 				const state = isAgain
 					? { isAgain, heldUid: held?.targetUid, ifMissing: undefined }
 					: { isAgain, ifMissing: held };
-				const known = recordOf(shadow, reference);
+				const known = recorded.of(reference);
 				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, known, ...state });
 			} else {
 				outgoing.push(planned);
@@ -245,10 +254,11 @@ export class ReferencePlan {
 	/** Puts the planned references of a resource into its shadow, if they differ. */
 	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
 		const { located, unlocated, outgoing, metaOwners } = planned;
+		const recorded = new Set(shadow.outgoing);
 		const isSame =
 			outgoing.length === shadow.outgoing.length &&
 			outgoing.length === unlocated.length + located.length &&
-			outgoing.every((each, i) => each === shadow.outgoing[i] || shadow.outgoing.includes(each)) &&
+			outgoing.every((each) => recorded.has(each)) &&
 			metaOwners.length === shadow.metaOwners.length &&
 			metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 		if (isSame) {
@@ -257,8 +267,10 @@ export class ReferencePlan {
 		if (shadow.lifecycle === Lifecycle.CHECKING) {
 			throw new RetryableConflict("a deletion of it is being checked");
 		}
-		const isLeft = (target: ResourceKey | undefined) =>
-			[...located, ...unlocated].some((each) => sameTarget(each.target, target));
+		const left = new Set(
+			[...located, ...unlocated].map(({ target }) => target && keyString(target)),
+		);
+		const isLeft = (target: ResourceKey | undefined) => left.has(target && keyString(target));
 		this.#released.push(...shadow.outgoing.filter(({ target }) => !isLeft(target)));
 		const tasks = shadow.tasks.filter(
 			({ task }) => task.case === "confirm" && isLeft(task.value.target),
@@ -276,14 +288,13 @@ export class ReferencePlan {
 	/** The record of a reference for the shadow; "foreign" if another deployment must establish it. */
 	async #planOne(
 		reference: LocatedReference,
-		from: Shadow,
-		authorization: ReferenceAuthorization,
+		{ recorded, authorization }: Holder,
 	): Promise<OutgoingReference | "foreign"> {
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
 		const mustReestablish = this.#mustReestablish(target);
-		const known = recordOf(from, reference);
+		const known = recorded.of(reference);
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
 			known?.targetUid === "" ? known : missingReference(reference, known, runtime.clock);
@@ -309,11 +320,12 @@ export class ReferencePlan {
 			return known ?? unresolved();
 		}
 		if (isOwn) {
-			return this.#planLocal(reference, from, authorization, mayMiss ? unresolved() : undefined);
+			const holder = { recorded, authorization };
+			return this.#planLocal(reference, holder, mayMiss ? unresolved() : undefined);
 		}
 		if (mayMiss && (derives ? !isDeploymentKnown(this.#context, reference) : !mustReestablish)) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
-			const held = derives ? referenceTo(from, target) : undefined;
+			const held = derives ? recorded.to(target) : undefined;
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
 		return "foreign";
@@ -362,8 +374,7 @@ export class ReferencePlan {
 	 */
 	async #planLocal(
 		reference: LocatedReference,
-		from: Shadow,
-		authorization: ReferenceAuthorization,
+		{ recorded, authorization }: Holder,
 		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
@@ -393,7 +404,7 @@ export class ReferencePlan {
 			this.#scope.deleted.has(text)
 		) {
 			if (unresolved !== undefined) {
-				const isHeld = referenceTo(from, target)?.targetUid === uid;
+				const isHeld = recorded.to(target)?.targetUid === uid;
 				return isHeld
 					? create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule })
 					: unresolved;
@@ -456,7 +467,6 @@ export class ReferencePlan {
 		if (this.#foreign.length === 0 || dryRun) {
 			return;
 		}
-		const { runtime } = this.#context;
 		for (const uid of new Set(this.#foreign.map(({ deployment }) => deployment.uid))) {
 			this.#assertResponsible(uid);
 			this.#plan.assert(`dropped ${uid}`, this.#context.dropped.notDropped(uid));
@@ -470,28 +480,35 @@ export class ReferencePlan {
 		for (const assert of await assertUid(this.#context)) {
 			this.#plan.assert(deploymentRecord, assert);
 		}
+		const records = new Map<ShadowEdit, PlannedRecord[]>();
 		for (const reference of this.#foreign) {
-			const established = this.#established.get(keyString(reference.target));
-			const { edit, target, deployment, heldUid, known, ifMissing, isAgain, isGuess } = reference;
-			if (edit.next === undefined) {
-				throw new Error(`the reference to ${displayKey(target)} was not established`);
-			}
-			if (established !== undefined && !(isGuess && established.uid !== heldUid)) {
-				this.#handled.push(keyString(target));
-				edit.next = withEstablished(edit.next, reference, established);
-				continue;
-			}
-			edit.next =
-				ifMissing === undefined
-					? withMissing(
-							edit.next,
-							missingReference(reference, known, runtime.clock, deployment.uid),
-						)
-					: withHeld(edit.next, reference, ifMissing);
-			if (isAgain) {
-				this.#missing.push(keyString(target));
-			}
+			const { edit } = reference;
+			records.set(edit, records.get(edit) ?? []);
+			records.get(edit)?.push(this.#recordOf(reference));
 		}
+		for (const [edit, added] of records) {
+			if (edit.next === undefined) {
+				throw new Error(`the references of ${edit.name} were not established`);
+			}
+			edit.next = withRecords(edit.next, added);
+		}
+	}
+
+	/** What is recorded of a reference after the calls to the other deployments. */
+	#recordOf(reference: PlannedForeign): PlannedRecord {
+		const { target, deployment, heldUid, known, ifMissing, isAgain, isGuess } = reference;
+		const established = this.#established.get(keyString(target));
+		if (established !== undefined && !(isGuess && established.uid !== heldUid)) {
+			this.#handled.push(keyString(target));
+			return recordEstablished(reference, established);
+		}
+		if (isAgain) {
+			this.#missing.push(keyString(target));
+		}
+		const { clock } = this.#context.runtime;
+		return ifMissing === undefined
+			? recordMissing(missingReference(reference, known, clock, deployment.uid))
+			: recordHeld(reference, ifMissing);
 	}
 
 	/** Fails the commit if a guard of one of its targets changes from now on. */

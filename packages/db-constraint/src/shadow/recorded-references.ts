@@ -12,8 +12,8 @@ import {
 import type { Clock } from "@plinth/runtime";
 import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
-import type { KeyLike } from "./resource-key.ts";
-import { deployedOf, sameTarget } from "./shadow.ts";
+import { type KeyLike, keyString } from "./resource-key.ts";
+import { deployedOf } from "./shadow.ts";
 
 /**
  * The record of a reference without a target. One that was recorded as such before stays as it is, with the incarnation
@@ -36,36 +36,37 @@ export function missingReference(
 	return create(OutgoingReferenceSchema, { path, target, rule, missing });
 }
 
+/** A reference as it is to be recorded, and what is left to be done for it. */
+export interface PlannedRecord {
+	readonly reference: OutgoingReference;
+	/** In place of earlier confirmations of the target. */
+	readonly task?: Task;
+}
+
 /**
- * The shadow with a reference whose target is missing, according to the target's deployment. Then nothing is left to
- * confirm there: the target was lost with its deployment's storage.
+ * A reference whose target is missing, according to the target's deployment. Then nothing is left to confirm there: the
+ * target was lost with its deployment's storage.
  */
-export function withMissing(shadow: Shadow, missing: OutgoingReference): Shadow {
+export function recordMissing(missing: OutgoingReference): PlannedRecord {
 	const { target } = missing;
-	const tasks = withoutConfirmations(shadow.tasks, target);
+	return { reference: missing, ...(target && { task: resolveTask(target) }) };
+}
+
+/** A reference that stays recorded as it was: its target existed, and is not looked up again. */
+export function recordHeld(
+	{ path, target, rule }: ForeignReference,
+	{ targetUid, deploymentUid }: OutgoingReference,
+): PlannedRecord {
 	return {
-		...shadow,
-		outgoing: [...shadow.outgoing, missing],
-		tasks: target === undefined ? tasks : [...tasks, resolveTask(target)],
+		reference: create(OutgoingReferenceSchema, { path, target, targetUid, rule, deploymentUid }),
 	};
 }
 
-/** The shadow with a reference that stays recorded as it was: its target existed, and is not looked up again. */
-export function withHeld(
-	shadow: Shadow,
-	{ path, target, rule }: ForeignReference,
-	{ targetUid, deploymentUid }: OutgoingReference,
-): Shadow {
-	const held = create(OutgoingReferenceSchema, { path, target, targetUid, rule, deploymentUid });
-	return { ...shadow, outgoing: [...shadow.outgoing, held] };
-}
-
-/** The shadow with an established reference and the task to confirm it. */
-export function withEstablished(
-	shadow: Shadow,
+/** An established reference, and the task to confirm it. */
+export function recordEstablished(
 	{ path, target, rule }: ForeignReference,
 	{ uid, number, deployment }: Establishment,
-): Shadow {
+): PlannedRecord {
 	const reference = create(OutgoingReferenceSchema, {
 		path,
 		target,
@@ -73,7 +74,7 @@ export function withEstablished(
 		rule,
 		deploymentUid: deployment.uid,
 	});
-	const confirm = create(TaskSchema, {
+	const task = create(TaskSchema, {
 		task: {
 			case: "confirm",
 			value: {
@@ -84,31 +85,39 @@ export function withEstablished(
 			},
 		},
 	});
+	return { reference, task };
+}
+
+/** The shadow with more references. Each target has one task to confirm it. */
+export function withRecords(shadow: Shadow, records: readonly PlannedRecord[]): Shadow {
+	const tasks = new Map<string | Task, Task>(
+		shadow.tasks.map((task) => [confirmedTarget(task) ?? task, task]),
+	);
+	for (const { reference, task } of records) {
+		if (task !== undefined) {
+			tasks.delete(textOf(reference.target));
+			tasks.set(confirmedTarget(task) ?? task, task);
+		}
+	}
 	return {
 		...shadow,
-		outgoing: [...shadow.outgoing, reference],
-		tasks: [...withoutConfirmations(shadow.tasks, target), confirm],
+		outgoing: [...shadow.outgoing, ...records.map(({ reference }) => reference)],
+		tasks: [...tasks.values()],
 	};
 }
 
-/** The tasks, except those to confirm references to the target. */
-function withoutConfirmations(tasks: readonly Task[], target: KeyLike | undefined): Task[] {
-	return tasks.filter(
-		({ task }) => task.case !== "confirm" || !sameTarget(task.value.target, target),
-	);
+/** The target that a task confirms. */
+function confirmedTarget({ task }: Task): string | undefined {
+	return task.case === "confirm" ? textOf(task.value.target) : undefined;
+}
+
+function textOf(target: KeyLike | undefined): string {
+	return target === undefined ? "" : keyString(target);
 }
 
 /** The task to look up a target again. */
 export function resolveTask(target: ResourceKey): Task {
 	return create(TaskSchema, { task: { case: "resolve", value: { target } } });
-}
-
-/** The reference of a shadow to a target, if it has a uid. */
-export function referenceTo(
-	from: Shadow | undefined,
-	target: KeyLike,
-): OutgoingReference | undefined {
-	return from?.outgoing.find((each) => each.targetUid !== "" && sameTarget(each.target, target));
 }
 
 /** What identifies the record of a reference in a shadow. */
@@ -119,19 +128,61 @@ export interface RecordedReference {
 	readonly wrongType?: string | undefined;
 }
 
-/**
- * The record of a reference in a shadow. A reference to a wrong type never has a target, but may have the
- * same name and rule as one that has.
- */
+/** The record of a reference in a shadow: see `RecordedReferences.of`. */
 export function recordOf(
 	from: Shadow,
-	{ target, rule, wrongType }: RecordedReference,
+	reference: RecordedReference,
 ): OutgoingReference | undefined {
-	const same = from.outgoing.filter(
-		(other) => other.rule === rule && sameTarget(other.target, target),
-	);
-	const missing = same.find(({ targetUid }) => targetUid === "");
-	return wrongType === undefined
-		? (same.find(({ targetUid }) => targetUid !== "") ?? missing)
-		: missing;
+	return new RecordedReferences(from.outgoing).of(reference);
+}
+
+/** The first records of a target, or of a target and a rule. */
+interface Records {
+	/** With a uid: the target exists. */
+	established?: OutgoingReference;
+	/** Without a uid. */
+	missing?: OutgoingReference;
+}
+
+/**
+ * The references that a shadow records, by target, and by target and rule: a resource may have thousands, each of which is
+ * looked up when it is written.
+ */
+export class RecordedReferences {
+	readonly #byTarget = new Map<string, Records>();
+	readonly #byReference = new Map<string, Records>();
+
+	constructor(outgoing: readonly OutgoingReference[]) {
+		for (const each of outgoing) {
+			if (each.target !== undefined) {
+				const target = keyString(each.target);
+				addRecord(this.#byTarget, target, each);
+				addRecord(this.#byReference, `${target} ${each.rule}`, each);
+			}
+		}
+	}
+
+	/** The reference to a target, if it has a uid. */
+	to(target: KeyLike): OutgoingReference | undefined {
+		return this.#byTarget.get(keyString(target))?.established;
+	}
+
+	/**
+	 * The record of a reference. A reference to a wrong type never has a target, but may have the same name and rule as one
+	 * that has.
+	 */
+	of({ target, rule, wrongType }: RecordedReference): OutgoingReference | undefined {
+		const { established, missing } = this.#byReference.get(`${keyString(target)} ${rule}`) ?? {};
+		return wrongType === undefined ? (established ?? missing) : missing;
+	}
+}
+
+function addRecord(records: Map<string, Records>, key: string, each: OutgoingReference): void {
+	const known = records.get(key) ?? {};
+	records.set(key, known);
+	if (each.targetUid === "") {
+		known.missing ??= each;
+	} else {
+		known.established ??= each;
+	}
 }
