@@ -143,7 +143,7 @@ export class MetaOwners {
 			this.#unknown.retain(stored.name, new Set());
 			return done;
 		}
-		await this.executeCheckMetaOwnees(stored);
+		const rewritten = await this.#rewriteVersions(stored);
 		const all = this.#checkNext.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);
 		const open = stored.shadow.metaOwners.filter((each) => {
@@ -171,6 +171,7 @@ export class MetaOwners {
 		this.#unknown.retain(stored.name, new Set(unknown));
 		await this.#report(stored, checks);
 		return soonest(
+			rewritten,
 			...results,
 			recheckMs === undefined
 				? done
@@ -199,13 +200,14 @@ export class MetaOwners {
 	/**
 	 * Rewrites owner references to the version that the owners' deployments have announced: forward only, and
 	 * never on a resource that is being deleted. Each resource is rewritten separately, so that an interrupted
-	 * pass resumes with the remaining ones.
+	 * pass resumes with the remaining ones. A rewrite that is refused, or for which the storage has no room, is tried again
+	 * later: it must not hold up the checks of the owners.
 	 */
-	async executeCheckMetaOwnees(stored: StoredShadow): Promise<void> {
-		const { backend, runtime } = this.#context;
+	async #rewriteVersions(stored: StoredShadow): Promise<HandlerResult> {
+		const { backend, limits, logger, runtime } = this.#context;
 		const resource = await backend.lookup(nameOfKey(keyOfShadow(stored.shadow)));
 		if (resource?.id?.uid !== stored.shadow.uid || isMarkedForDeletion(resource)) {
-			return;
+			return done;
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
@@ -222,16 +224,22 @@ export class MetaOwners {
 			return { ...reference, type: { ...type, groupVersion: version } };
 		});
 		if (!rewritten) {
-			return;
+			return done;
 		}
 		const next = { ...resource, ownerReferences, generation: newUlid(runtime) };
 		try {
 			await this.#store.commit([{ op: "put", resource: next, expectedVersion: resource.version }]);
+			return done;
 		} catch (failure) {
-			// The concurrent change triggers another pass.
-			if (!isConflict(failure)) {
-				throw failure;
+			if (isConflict(failure)) {
+				// The concurrent change triggers another pass.
+				return done;
 			}
+			if (failure instanceof Refused || failure instanceof Exhausted) {
+				logger.debug({ err: failure, uid: resource.id?.uid }, "an owner keeps its earlier version");
+				return { requeueAfterMs: limits.resolveRetryMs };
+			}
+			throw failure;
 		}
 	}
 

@@ -1,7 +1,9 @@
 import { create } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
+import { decorateBackend, Exhausted, Refused, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
@@ -12,16 +14,27 @@ import { updateDeploymentRecord } from "../succession/deployment-record.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make, type TransportDecorator } from "./lab.fixture.ts";
 
-async function twoServices(decorateTransport?: TransportDecorator) {
-	const lab = new Lab(1, {}, decorateTransport);
+/** What a test changes. */
+interface Decorations {
+	/** Of each connection between the services. */
+	readonly transport?: TransportDecorator;
+	/** Of the storage of the resources. */
+	readonly backend?: (backend: StorageBackend) => StorageBackend;
+}
+
+async function twoServices({ transport, backend = (same) => same }: Decorations = {}) {
+	const lab = new Lab(1, {}, transport);
 	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
-	const beta = await lab.add({
-		name: "beta-2",
-		service: "beta",
-		region: "r2",
-		types: [Widget],
-		foreignTypes: [Thing],
-	});
+	const beta = await lab.add(
+		{
+			name: "beta-2",
+			service: "beta",
+			region: "r2",
+			types: [Widget],
+			foreignTypes: [Thing],
+		},
+		backend,
+	);
 	const a = alpha.id(Thing, "a");
 	const w = beta.id(Widget, "w");
 	const owner = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
@@ -98,16 +111,18 @@ describe("owners in other deployments", () => {
 
 	it("records no owner as valid under a uid that another server has given up while it was queried", async () => {
 		const { promise: received, resolve: receive } = Promise.withResolvers<void>();
-		const { lab, alpha, beta, a, w, uid } = await twoServices((transport) => ({
-			stream: (...args) => transport.stream(...args),
-			async unary(method, ...args) {
-				const response = await transport.unary(method, ...args);
-				if (method.name === "CheckMetaOwners") {
-					await received;
-				}
-				return response;
-			},
-		}));
+		const { lab, alpha, beta, a, w, uid } = await twoServices({
+			transport: (transport) => ({
+				stream: (...args) => transport.stream(...args),
+				async unary(method, ...args) {
+					const response = await transport.unary(method, ...args);
+					if (method.name === "CheckMetaOwners") {
+						await received;
+					}
+					return response;
+				},
+			}),
+		});
 		const { backend, info } = beta;
 		const { runtime } = lab;
 		await lab.run(updateDeploymentRecord(backend, runtime, (now) => ({ ...now, uid: info.uid })));
@@ -153,6 +168,54 @@ describe("owners in other deployments", () => {
 		expect(await version()).toBe("v2");
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
 	});
+
+	it.each([
+		["refused", () => new Refused(Code.FailedPrecondition, "the type is not served any more")],
+		["more than the storage has room for", () => new Exhausted("the storage is full")],
+	])(
+		"checks owners also while the rewrite of a reference is %s, which it tries again",
+		async (_is, failure) => {
+			let fails = true;
+			let announced = "v2";
+			const { lab, alpha, beta, a, w, uid } = await twoServices({
+				backend: (backend) =>
+					decorateBackend(backend, {
+						commit: async (mutations, options) => {
+							const isRewrite = mutations.some(
+								(each) =>
+									each.op === "put" &&
+									each.resource.ownerReferences.some(
+										({ type }) => type?.groupVersion === announced,
+									),
+							);
+							if (isRewrite && fails) {
+								throw failure();
+							}
+							return backend.commit(mutations, options);
+						},
+					}),
+			});
+			const other = beta.id(Widget, "other");
+			const version = async (id: ID) =>
+				(await read(beta, id))?.ownerReferences[0]?.type?.groupVersion;
+			await lab.run(beta.write(owned({ owner: a, uid })));
+			await lab.run(beta.write({ ...owned({ owner: a, uid }), id: other }));
+			await lab.pass(5_000);
+			lab.announce(alpha, "v2");
+			await lab.pass(5_000);
+			expect([await version(w), await version(other)]).toEqual(["v1", "v1"]);
+			fails = false;
+			await lab.pass(60_000);
+			expect([await version(w), await version(other)]).toEqual(["v2", "v2"]);
+			announced = "v3";
+			fails = true;
+			lab.announce(alpha, announced);
+			await lab.run(alpha.delete(a));
+			await lab.pass(300_000);
+			expect(await read(beta, w)).toBeUndefined();
+			expect(await read(alpha, a)).toBeUndefined();
+		},
+	);
 
 	it("rewrites a reference that a later write names by an older version", async () => {
 		const { lab, alpha, beta, a, w, uid } = await twoServices();
