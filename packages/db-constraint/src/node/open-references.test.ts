@@ -7,9 +7,11 @@ import {
 	type StorageBackend,
 	StorageUnavailable,
 } from "@plinth/storage";
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { ReferenceManager } from "../controller/reference-manager.ts";
 import { make } from "../lab/lab.fixture.ts";
+import { oneDeployment } from "../lab/things.fixture.ts";
 import { RegistryLab, whenKnown } from "../registry/registry-lab.fixture.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
@@ -87,5 +89,19 @@ describe("a server that can't establish its references again", () => {
 				),
 			{ timeout },
 		);
+	});
+});
+
+afterEach(() => {
+	vi.restoreAllMocks();
+});
+
+describe("opened references", () => {
+	it("report that their manager has failed", async () => {
+		const failure = new Error("the manager is broken");
+		vi.spyOn(ReferenceManager.prototype, "run").mockRejectedValue(failure);
+		const { lab, alpha } = await oneDeployment();
+		await lab.pass(1_000);
+		expect(alpha.failures).toEqual([failure]);
 	});
 });

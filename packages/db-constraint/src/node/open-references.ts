@@ -356,7 +356,7 @@ class OpenReferences implements References {
 		const { onFailure } = this.#options;
 		const manager = new ReferenceManager({ ...options, constraints: this.#constraints, onFailure });
 		this.#manager = manager;
-		this.#track(manager.run(this.#end.signal));
+		this.#track(manager.run(this.#end.signal).catch(onFailure));
 		this.#phases.reach("controlled");
 	}
 

@@ -63,10 +63,11 @@ export async function receivedCaller(
 
 /**
  * Decides which blockers a decision may name to the caller of a holder query. `undefined` for all. None if no
- * caller was sent or the token is not accepted here.
+ * caller was sent or the token is not accepted here, or can't be checked: the decision itself does not depend on the
+ * caller, nor do the others of its request.
  */
 export async function shownTo(
-	context: Pick<ConstraintContext, "callers">,
+	context: Pick<ConstraintContext, "callers" | "logger">,
 	message: CallerMessage | undefined,
 ): Promise<((blocker: Resource) => boolean) | undefined> {
 	const { callers } = context;
@@ -80,7 +81,10 @@ export async function shownTo(
 		return (blocker) => caller?.mayRead(blocker) ?? false;
 	} catch (failure) {
 		if (ConnectError.from(failure).code !== Code.Unauthenticated) {
-			throw failure;
+			context.logger.warn(
+				{ err: failure },
+				"a caller can't be checked: no blockers are named to it",
+			);
 		}
 		return () => false;
 	}

@@ -1,9 +1,13 @@
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { describe, expect, it } from "vitest";
 import { Thing } from "../../testdata/types.ts";
+import { anyone } from "../lab/anyone.fixture.ts";
 import { Lab } from "../lab/lab.fixture.ts";
+import { oneDeployment, thing, to } from "../lab/things.fixture.ts";
+import { keyOf } from "../shadow/resource-key.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
 
 /** Calls a deployment with one uid with a request for another one. */
@@ -33,5 +37,41 @@ describe("the schema mixin service", () => {
 	it("responds that it is starting while it has no uid", async () => {
 		await expect(call("", "theirs")).rejects.toThrow("has not registered yet");
 		await expect(call("", "")).rejects.toThrow("has not registered yet");
+	});
+
+	it("decides all questions of a request if the caller of one can't be checked, and names nothing to that one", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		const target = await lab.run(alpha.write(thing("t")));
+		await lab.run(alpha.write(thing("other", { needs: to("t") })));
+		const authenticate = async (token: string | undefined) => {
+			if (token === "unchecked") {
+				throw new ConnectError("the keys can't be fetched", Code.Unavailable);
+			}
+			return anyone;
+		};
+		const { context } = alpha.current.constraints;
+		const service = createSchemaMixinService({
+			...{ ...context, callers: { isOpen: false, authenticate } },
+			environment: { ...context.environment, successorOf: () => undefined },
+		});
+		const transport = createInProcessTransport(
+			(router) => router.service(SchemaMixinService, service),
+			lab.runtime,
+		);
+		const question = (token: string) =>
+			({
+				...{ target: keyOf(id("t"), ""), targetUid: target.id?.uid ?? "" },
+				caller: { caller: { case: "user", value: { token } } },
+			}) as const;
+		const { answers } = await lab.run(
+			createClient(SchemaMixinService, transport).checkReferences({
+				route: { from: { uid: "other", service: "beta" }, toUid: alpha.info.uid },
+				questions: [question("unchecked"), question("accepted")],
+			}),
+		);
+		expect(answers).toMatchObject([
+			{ rule: OnDelete.BLOCK, blockers: [], hiddenBlockers: 1 },
+			{ rule: OnDelete.BLOCK, blockers: [{ name: "other" }], hiddenBlockers: 0 },
+		]);
 	});
 });
