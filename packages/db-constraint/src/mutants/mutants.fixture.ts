@@ -48,7 +48,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
-		seed: 774,
+		seed: 254,
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
@@ -60,11 +60,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 240,
+		seed: 579,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
-		seed: 240,
+		seed: 579,
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
@@ -163,7 +163,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
-		seed: 24,
+		seed: 136,
 		options: ["--losses", "1"],
 	},
 	"leave the record of a server that has died": {
@@ -236,7 +236,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take references for established under another uid": {
 		rule: "What was established under a uid that was given up is established again.",
-		seed: 24,
+		seed: 364,
 		options: ["--losses", "1"],
 	},
 	"commit under a uid that was given up": {
