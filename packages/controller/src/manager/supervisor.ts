@@ -144,7 +144,7 @@ export class Supervisor {
 		this.#run = undefined;
 		this.#ownWrites.restart([]);
 		this.#keepOrphans(run);
-		const lifeMs = (run.endedAtMs ?? runtime.clock.monotonic()) - startedMs;
+		const lifeMs = Math.round((run.endedAtMs ?? runtime.clock.monotonic()) - startedMs);
 		if (end.kind === "failed") {
 			this.#restarts += 1;
 			this.#failures = lifeMs >= limits.healthyMs ? 0 : this.#failures + 1;
@@ -177,7 +177,7 @@ export class Supervisor {
 		const jitter = 1 + runtime.random.next();
 		const delayMs = Math.min(policy.maxMs, backoffDelayMs(policy, this.#failures) * jitter);
 		this.#enter("backing-off");
-		logger.info({ delayMs }, "restarting the controller after a delay");
+		logger.info({ delayMs: Math.round(delayMs) }, "restarting the controller after a delay");
 		const ends = lease === undefined ? stop : AbortSignal.any([stop, lease.signal]);
 		await sleep(runtime.clock, delayMs, ends).catch(() => {
 			this.#failures = 0;

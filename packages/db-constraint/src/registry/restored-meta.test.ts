@@ -391,6 +391,8 @@ describe("a meta deployment that was restored", () => {
 		const another = await lab.start("beta", "r1", { types: [Widget, WidgetV2], version: "v1" });
 		const { uid, name } = another.registry.self;
 		expect(name).toBe("beta-r1");
+		// Otherwise it is not missed: see the limits of a recovery.
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.uid === uid);
 		const after = await restore(lab, meta, backup);
 		await whenComplete(after, alpha, another);
 		const [renamed = ""] = [...(await deployments(after))].find((each) => each[1] === uid) ?? [];
