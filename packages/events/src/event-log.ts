@@ -1,10 +1,12 @@
 import { type EventRecord, type EventRecorder, newUlid } from "@plinth/resource";
-import { aborted, Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
-import { type EventRow, type EventStorage, maxEventBytes, maxEventRows } from "@plinth/storage";
+import { aborted, Backoff, type Logger, type Runtime, sleep, unlessAborted } from "@plinth/runtime";
+import type { EventRow, EventStorage } from "@plinth/storage";
 import { EventChanges } from "./event-changes.ts";
-import { decodeRow, encodeRow } from "./event-rows.ts";
+import { type DecodedRow, decodeRow } from "./event-rows.ts";
+import { EventWriter } from "./event-writer.ts";
+import { mergeEvents } from "./merge-events.ts";
 import { OtherEvents } from "./other-events.ts";
-import { defaultEventLimits, type EventLimits, OwnEvents } from "./own-events.ts";
+import { defaultEventLimits, type EventLimits, isCurrent, OwnEvents } from "./own-events.ts";
 import type { RecordedEvent } from "./recorded-event.ts";
 
 /** Options of an event log. */
@@ -32,9 +34,6 @@ export interface EventLogState {
 	readonly recorded: number;
 }
 
-/** Between two writes, in milliseconds. */
-const writeIntervalMs = 1_000;
-
 /** How often old events are dropped, in milliseconds. */
 const sweepIntervalMs = 60_000;
 
@@ -42,7 +41,10 @@ const sweepIntervalMs = 60_000;
 const closeLimitMs = 2_000;
 
 /** How many events wait for a reader. */
-const waitingChanges = 10_000;
+const waitingChanges = 1_000;
+
+/** How many rows are decoded before others get their turn on the event loop. */
+const rowsPerTurn = 500;
 
 /** The owner of the rows in a storage that is not shared. */
 const onlyOwner = "only";
@@ -50,10 +52,8 @@ const onlyOwner = "only";
 /**
  * The events of all servers of a storage.
  *
- * An event is recorded in memory, and seen by readers of this server at once. Once a second, the events of the resources
- * that have changed are written, as one row for each resource and server: at most 100 rows and 512 KiB, those that wait
- * longest first. What others write is followed. No write is retried for a reader: a storage that fails costs events that
- * others do not see, and nothing else.
+ * An event is recorded in memory, and seen by readers of this server at once. The events of the resources that have
+ * changed are written by `EventWriter`, as one row for each resource and process. What others write is followed.
  *
  * Invariants:
  * - A row is written only by its owner, one write at a time, so that it never goes back to an earlier state.
@@ -71,8 +71,8 @@ export class EventLog implements EventRecorder {
 	/** Aborts when everything ends. */
 	readonly #end = new AbortController();
 	readonly #loaded = Promise.withResolvers<void>();
+	readonly #writer: EventWriter;
 	#isLoaded = false;
-	#changed = Promise.withResolvers<void>();
 	#running: Promise<unknown> | undefined;
 	#recorded = 0;
 
@@ -85,6 +85,12 @@ export class EventLog implements EventRecorder {
 		let ids = 0;
 		this.#own = new OwnEvents(this.#limits, server, () => `${process}-${++ids}`);
 		this.#others = new OtherEvents((event) => this.#notify(event));
+		this.#writer = new EventWriter({
+			...options,
+			own: this.#own,
+			owner: this.#owner,
+			ttlMs: this.#limits.retentionMs,
+		});
 	}
 
 	/** What the log holds. */
@@ -104,7 +110,14 @@ export class EventLog implements EventRecorder {
 
 	/** Starts to read and write the storage. */
 	start(): void {
-		this.#running ??= Promise.all([this.#follow(), this.#write(), this.#sweep()]);
+		const parts = () => [this.#follow(), this.#write(), this.#sweep()];
+		this.#running ??= Promise.all(
+			parts().map((part) =>
+				part.catch((error) =>
+					this.#options.logger.error({ err: error }, "the log of events has failed"),
+				),
+			),
+		);
 	}
 
 	/** Stores what is not stored yet, for up to two seconds, and stops. */
@@ -121,30 +134,40 @@ export class EventLog implements EventRecorder {
 
 	record(record: EventRecord): void {
 		this.#recorded += 1;
-		this.#notify(this.#own.record(record, this.#options.runtime.clock.now()));
-		this.#changed.resolve();
+		try {
+			const event = this.#own.record(record, Math.floor(this.#options.runtime.clock.now()));
+			if (event !== undefined) {
+				this.#notify(event);
+				this.#writer.wake();
+			}
+		} catch (error) {
+			// Whoever records an event has other things to do.
+			this.#options.logger.debug({ err: error }, "could not record an event");
+		}
 	}
 
 	/** The events of a resource, in no order. @param key - see `nameKey`. */
 	of(key: string): readonly RecordedEvent[] {
-		return this.#current([...this.#own.of(key), ...this.#others.of(key)]);
+		return mergeEvents(this.#current([...this.#own.of(key), ...this.#others.of(key)]));
 	}
 
 	/** The events of all resources, in no order. */
 	all(): readonly RecordedEvent[] {
-		return this.#current([...this.#own.all(), ...this.#others.all()]);
+		return mergeEvents(this.#current([...this.#own.all(), ...this.#others.all()]));
 	}
 
-	/** The events that change from now on. Dispose it to end that. */
-	changes(): EventChanges {
-		const changes = new EventChanges(waitingChanges, (ended) => this.#changes.delete(ended));
+	/** The events that match, and change from now on. Dispose it to end that. */
+	changes(matches: (event: RecordedEvent) => boolean): EventChanges {
+		const changes = new EventChanges(waitingChanges, matches, (ended) =>
+			this.#changes.delete(ended),
+		);
 		this.#changes.add(changes);
 		return changes;
 	}
 
 	#current(events: readonly RecordedEvent[]): readonly RecordedEvent[] {
-		const afterMs = this.#options.runtime.clock.now() - this.#limits.retentionMs;
-		return events.filter(({ lastMs }) => lastMs > afterMs);
+		const nowMs = this.#options.runtime.clock.now();
+		return events.filter((event) => isCurrent(event, nowMs, this.#limits.retentionMs));
 	}
 
 	#notify(event: RecordedEvent): void {
@@ -158,73 +181,32 @@ export class EventLog implements EventRecorder {
 		while (await this.#sleep(sweepIntervalMs)) {
 			const nowMs = clock.now();
 			this.#own.expire(nowMs);
-			this.#others.expire(nowMs - this.#limits.retentionMs);
-			if (this.#own.hasChanges) {
-				this.#changed.resolve();
-			}
+			this.#own.storeCounts();
+			this.#others.expire(nowMs, this.#limits.retentionMs);
+			this.#writer.wake();
 		}
 	}
 
+	/** Nothing is written before the rows of an earlier process were read. */
 	async #write(): Promise<void> {
-		const backoff = this.#backoff();
-		const closing = aborted(this.#closing.signal);
-		await Promise.race([this.#loaded.promise, aborted(this.#end.signal)]);
-		while (!this.#end.signal.aborted) {
-			await Promise.race([this.#changed.promise, closing]);
-			this.#changed = Promise.withResolvers();
-			const isWritten = !this.#own.hasChanges || (await this.#writeOnce());
-			const isClosing = this.#closing.signal.aborted;
-			if (isClosing && (!isWritten || !this.#own.hasChanges)) {
-				this.#end.abort();
-			}
-			if (this.#own.hasChanges) {
-				this.#changed.resolve();
-			}
-			if (isWritten) {
-				backoff.reset();
-			}
-			await this.#sleep(isWritten ? writeIntervalMs : backoff.nextDelayMs(), this.#closing.signal);
-		}
-	}
-
-	/** Writes the rows that wait longest. Returns whether that has succeeded. */
-	async #writeOnce(): Promise<boolean> {
-		const { storage, logger } = this.#options;
-		const changed = this.#own.takeChanged(maxEventRows);
-		const rows: EventRow[] = [];
-		let bytes = 0;
-		for (const row of changed) {
-			const encoded = encodeRow(this.#owner, row);
-			bytes += encoded.body?.byteLength ?? 0;
-			// One row is never too large: see `EventLimits`.
-			if (bytes > maxEventBytes) {
-				break;
-			}
-			rows.push(encoded);
-		}
-		try {
-			await storage.write(rows, { ttlMs: this.#limits.retentionMs });
-			this.#own.failed(changed.slice(rows.length));
-			return true;
-		} catch (error) {
-			this.#own.failed(changed);
-			const why = error instanceof Error ? error.message : String(error);
-			logger.debug({ why }, "could not store events");
-			return false;
-		}
+		await unlessAborted(this.#loaded.promise, this.#end.signal).catch(() => {});
+		await this.#writer.run(this.#closing.signal, this.#end.signal);
+		this.#end.abort();
 	}
 
 	async #follow(): Promise<void> {
 		const { storage, logger } = this.#options;
 		const { signal } = this.#end;
-		const backoff = this.#backoff();
+		const backoff = new Backoff({ baseMs: 500, maxMs: 30_000, ...this.#options.runtime });
 		while (!signal.aborted) {
 			try {
 				let isFirst = true;
 				for await (const rows of storage.follow(signal)) {
-					this.#take(rows, isFirst);
+					await this.#take(rows, isFirst);
+					if (!isFirst) {
+						backoff.reset();
+					}
 					isFirst = false;
-					backoff.reset();
 				}
 			} catch (error) {
 				if (!signal.aborted) {
@@ -236,30 +218,20 @@ export class EventLog implements EventRecorder {
 		}
 	}
 
-	#take(rows: readonly EventRow[], isAll: boolean): void {
-		const nowMs = this.#options.runtime.clock.now();
-		const decoded = rows.flatMap((row) => {
-			try {
-				return [decodeRow(row)];
-			} catch (error) {
-				// Written by a newer server, or damaged: nobody needs it.
-				this.#options.logger.debug({ err: error }, "skipped a row of events");
-				return [];
-			}
-		});
+	async #take(rows: readonly EventRow[], isAll: boolean): Promise<void> {
+		const isOwn = ({ key }: EventRow) => key.startsWith(`${this.#owner}/`);
 		if (isAll && !this.#isLoaded) {
-			for (const { owner, key, events } of decoded) {
-				if (owner === this.#owner) {
-					this.#own.adopt(key, events, nowMs);
-				}
-			}
+			const stored = await this.#decode(rows.filter(isOwn));
+			this.#own.adoptAll(stored, this.#options.runtime.clock.now());
 			this.#isLoaded = true;
 			this.#loaded.resolve();
-			if (this.#own.hasChanges) {
-				this.#changed.resolve();
-			}
+			this.#writer.wake();
+		} else if (isAll) {
+			const length = this.#owner.length + 1;
+			this.#own.storeMissing(new Set(rows.filter(isOwn).map(({ key }) => key.slice(length))));
+			this.#writer.wake();
 		}
-		const others = decoded.filter(({ owner }) => owner !== this.#owner);
+		const others = await this.#decode(rows.filter((row) => !isOwn(row)));
 		if (isAll) {
 			this.#others.replace(others);
 		} else {
@@ -267,8 +239,21 @@ export class EventLog implements EventRecorder {
 		}
 	}
 
-	#backoff(): Backoff {
-		return new Backoff({ baseMs: 500, maxMs: 30_000, ...this.#options.runtime });
+	async #decode(rows: readonly EventRow[]): Promise<readonly DecodedRow[]> {
+		const { logger, runtime } = this.#options;
+		const decoded: DecodedRow[] = [];
+		for (const [at, row] of rows.entries()) {
+			if (at > 0 && at % rowsPerTurn === 0) {
+				await runtime.scheduler.turn();
+			}
+			try {
+				decoded.push(decodeRow(row));
+			} catch (error) {
+				// Written by a newer server, or damaged: nobody needs it.
+				logger.debug({ err: error }, "skipped a row of events");
+			}
+		}
+		return decoded;
 	}
 
 	/** Waits; returns `false` if the signal has aborted meanwhile. */

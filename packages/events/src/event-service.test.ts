@@ -40,7 +40,7 @@ function lab(mayRead: (id: ID) => boolean = () => true): Lab {
 	const [end, ended] = [new AbortController(), new AbortController()];
 	const service = createEventService({
 		log,
-		clock: runtime.clock,
+		runtime,
 		registry: new TypeRegistry([Namespace]),
 		readerOf: async () => ({ mayRead: async (id) => mayRead(id), ended: ended.signal }),
 	});

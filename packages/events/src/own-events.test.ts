@@ -74,10 +74,10 @@ describe("own events", () => {
 		const earlier = ownEvents();
 		earlier.record(happened("miles", { message: "before" }), 900);
 		earlier.record(happened("miles", { reason: "Old" }), 1);
-		const [row] = earlier.takeChanged(1);
+		const [row] = earlier.takeChanged(1, 1);
 		const own = ownEvents();
 		own.record(happened("miles", { message: "after" }), 1_500);
-		own.adopt(milesKey, row?.events ?? [], 1_500);
+		own.adoptAll([{ key: milesKey, events: row?.events ?? [] }], 1_500);
 		expect([...own.all()]).toMatchObject([
 			{ id: "1", count: 2, message: "after", firstMs: 900, lastMs: 1_500 },
 		]);
@@ -88,8 +88,8 @@ describe("own events", () => {
 		const own = ownEvents();
 		const earlier = ownEvents();
 		earlier.record(happened("miles"), 1);
-		own.adopt(milesKey, earlier.takeChanged(1)[0]?.events ?? [], 5_000);
-		expect(own.takeChanged(9)).toEqual([{ key: milesKey, events: [] }]);
+		own.adoptAll(earlier.takeChanged(1, 1), 5_000);
+		expect(own.takeChanged(9, 5_000)).toEqual([{ key: milesKey, events: [] }]);
 		expect(own.size).toBe(0);
 	});
 
@@ -141,7 +141,7 @@ describe("own events", () => {
 							break;
 						}
 						case "store": {
-							const rows = own.takeChanged(each.limit);
+							const rows = own.takeChanged(each.limit, nowMs);
 							if (each.outcome !== "not done") {
 								store(rows);
 							}
@@ -160,8 +160,9 @@ describe("own events", () => {
 					expect(own.size).toBeLessThanOrEqual(limits.events);
 					expect(all.every(({ lastMs }) => lastMs > nowMs - limits.retentionMs)).toBe(true);
 				}
+				own.storeCounts();
 				while (own.hasChanges) {
-					store(own.takeChanged(3));
+					store(own.takeChanged(3, nowMs));
 				}
 				const expected = new Map<string, string[]>();
 				for (const event of own.all()) {

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type ID, IDSchema } from "@plinth/proto";
 import { type EventRecord, nameKey, tenancyOf, typeOf } from "@plinth/resource";
 import { LinkedList, type ListEntry } from "@plinth/runtime";
-import type { RecordedEvent } from "./recorded-event.ts";
+import { identityOf, type RecordedEvent } from "./recorded-event.ts";
 
 /** How many events a server keeps. */
 export interface EventLimits {
@@ -40,14 +40,16 @@ export interface ChangedRow {
  *                   <uid, source, severity, reason> → event
  *   #order       list of the same, the resource whose events have changed longest ago first: a Map that loses its first
  *                entry with each new one takes ever longer to find the next
- *   #changed     the resources whose row differs from their events
+ *   #changed     the resources whose row is to be stored
+ *   #behind      the resources whose row lacks only that events have occurred again, less than a minute after it was
+ *                stored: an event that occurs all the time is stored once a minute, and when its count doubles
  *   #stored      the resources that have a row, as far as is known
  * ```
  *
  * Invariants, after each call:
  * - there are at most `limits.events` events, and at most `limits.perResource` of each resource;
- * - a resource that is in neither map of events nor in `#stored` is not in `#changed`: what was recorded and dropped
- *   before it was stored leaves nothing behind.
+ * - a resource that is neither in `#resources` nor in `#stored` is not in `#changed` or `#behind`: what was recorded and
+ *   dropped before it was stored leaves nothing behind.
  */
 export class OwnEvents {
 	readonly #limits: EventLimits;
@@ -56,6 +58,7 @@ export class OwnEvents {
 	readonly #resources = new Map<string, ResourceEvents>();
 	readonly #order = new LinkedList<ResourceEvents>();
 	readonly #changed = new Set<string>();
+	readonly #behind = new Set<string>();
 	readonly #stored = new Set<string>();
 	#size = 0;
 
@@ -81,14 +84,17 @@ export class OwnEvents {
 		return this.#changed.size;
 	}
 
-	/** Adds an event, or counts it if it has occurred before. */
-	record(record: EventRecord, nowMs: number): RecordedEvent {
+	/** Adds an event, or counts it if it has occurred before. `undefined` if its resource has no sensible name. */
+	record(record: EventRecord, nowMs: number): RecordedEvent | undefined {
 		const { resource, reason, source, severity = "normal" } = record;
 		const key = nameKey(resource);
+		if (!isStorable(key, resource)) {
+			return undefined;
+		}
 		const entry = this.#touch(key);
 		const { events } = entry;
-		const eventKey = `${resource.uid}\0${source}\0${severity}\0${reason}`;
-		const message = cut(record.message, this.#limits.messageLength);
+		const eventKey = identityOf(record);
+		const message = cut(String(record.message), this.#limits.messageLength);
 		let event = events.get(eventKey);
 		if (event === undefined) {
 			event = {
@@ -103,22 +109,52 @@ export class OwnEvents {
 			events.delete(eventKey);
 		}
 		events.set(eventKey, event);
-		this.#changed.add(key);
+		if (isPowerOfTwo(event.count) || nowMs - entry.takenMs >= recountMs) {
+			this.#changed.add(key);
+		} else {
+			this.#behind.add(key);
+		}
 		this.#shrink(entry);
 		return event;
 	}
 
-	/** Takes over the events of a stored row, which an earlier process has recorded. Those of this process count on. */
-	adopt(key: string, stored: readonly RecordedEvent[], nowMs: number): void {
+	/** Rows that are only behind in their counts are to be stored too. */
+	storeCounts(): void {
+		for (const key of this.#behind) {
+			this.#changed.add(key);
+		}
+		this.#behind.clear();
+	}
+
+	/**
+	 * Takes over the events of stored rows, which an earlier process has recorded. Those of this process count on, and are
+	 * newer than what was stored.
+	 */
+	adoptAll(
+		rows: readonly { readonly key: string; readonly events: readonly RecordedEvent[] }[],
+		nowMs: number,
+	): void {
+		const recorded = [...this.#order];
+		const newest = (events: readonly RecordedEvent[]) =>
+			events.reduce((latest, { lastMs }) => Math.max(latest, lastMs), 0);
+		for (const { key, events } of rows.toSorted((a, b) => newest(a.events) - newest(b.events))) {
+			this.#adopt(key, events, nowMs);
+		}
+		for (const entry of recorded) {
+			this.#touch(entry.key);
+		}
+		for (const entry of this.#order) {
+			this.#shrink(entry);
+		}
+	}
+
+	#adopt(key: string, stored: readonly RecordedEvent[], nowMs: number): void {
 		this.#stored.add(key);
 		const recorded = this.#resources.get(key)?.events;
 		const events = new Map<string, RecordedEvent>();
 		for (const event of stored.toSorted((a, b) => a.lastMs - b.lastMs)) {
-			if (event.lastMs > nowMs - this.#limits.retentionMs) {
-				events.set(
-					`${event.resource.uid}\0${event.source}\0${event.severity}\0${event.reason}`,
-					event,
-				);
+			if (isCurrent(event, nowMs, this.#limits.retentionMs)) {
+				events.set(identityOf(event), event);
 			}
 		}
 		for (const [eventKey, event] of recorded ?? []) {
@@ -128,21 +164,32 @@ export class OwnEvents {
 		}
 		if (events.size > 0) {
 			this.#size += events.size - (recorded?.size ?? 0);
-			const entry = this.#touch(key);
-			entry.events = events;
-			this.#shrink(entry);
+			this.#touch(key).events = events;
 		}
 		if (events.size !== stored.length || recorded !== undefined) {
 			this.#changed.add(key);
 		}
 	}
 
+	/** These rows are all that are stored: others were lost, by a restore for example, and are to be stored again. */
+	storeMissing(keys: ReadonlySet<string>): void {
+		for (const key of this.#stored) {
+			if (!keys.has(key)) {
+				this.#stored.delete(key);
+			}
+		}
+		for (const { key } of this.#order) {
+			if (!keys.has(key)) {
+				this.#changed.add(key);
+			}
+		}
+	}
+
 	/** Drops the events that have not occurred for the time of retention. */
 	expire(nowMs: number): void {
-		const beforeMs = nowMs - this.#limits.retentionMs;
 		for (const entry of this.#order) {
-			for (const [eventKey, { lastMs }] of entry.events) {
-				if (lastMs <= beforeMs) {
+			for (const [eventKey, event] of entry.events) {
+				if (!isCurrent(event, nowMs, this.#limits.retentionMs)) {
 					this.#remove(entry, eventKey);
 				}
 			}
@@ -165,14 +212,19 @@ export class OwnEvents {
 	 * The rows to store next, up to `limit`: those that have waited longest. They count as stored; call `failed` with those
 	 * that were not.
 	 */
-	takeChanged(limit: number): readonly ChangedRow[] {
+	takeChanged(limit: number, nowMs: number): readonly ChangedRow[] {
 		const rows: ChangedRow[] = [];
 		for (const key of this.#changed) {
 			if (rows.length === limit) {
 				break;
 			}
 			this.#changed.delete(key);
-			const events = [...this.of(key)];
+			this.#behind.delete(key);
+			const entry = this.#resources.get(key);
+			const events = [...(entry?.events.values() ?? [])];
+			if (entry !== undefined) {
+				entry.takenMs = nowMs;
+			}
 			if (events.length > 0) {
 				this.#stored.add(key);
 			} else {
@@ -193,7 +245,10 @@ export class OwnEvents {
 
 	/** The events of a resource, which is now the one whose events have changed last. */
 	#touch(key: string): ResourceEvents {
-		const entry = this.#resources.get(key) ?? { key, events: new Map(), place: undefined };
+		const entry = this.#resources.get(key) ?? {
+			...{ key, events: new Map(), place: undefined },
+			takenMs: Number.NEGATIVE_INFINITY,
+		};
 		if (entry.place === undefined) {
 			this.#resources.set(key, entry);
 		}
@@ -225,6 +280,7 @@ export class OwnEvents {
 		if (events.size === 0) {
 			place?.remove();
 			this.#resources.delete(key);
+			this.#behind.delete(key);
 			if (!this.#stored.has(key)) {
 				this.#changed.delete(key);
 			}
@@ -236,6 +292,8 @@ export class OwnEvents {
 interface ResourceEvents {
 	readonly key: string;
 	events: Map<string, RecordedEvent>;
+	/** When its row was stored last, in milliseconds since 1970. */
+	takenMs: number;
 	/** In the order of resources. */
 	place: ListEntry<ResourceEvents> | undefined;
 }
@@ -246,6 +304,31 @@ function continued(
 	{ count }: RecordedEvent,
 ): Pick<RecordedEvent, "id" | "count" | "firstMs"> {
 	return { id: earlier.id, count: earlier.count + count, firstMs: earlier.firstMs };
+}
+
+/** How soon an event that has only occurred again is stored, in milliseconds. */
+const recountMs = 60_000;
+
+function isPowerOfTwo(count: number): boolean {
+	return Number.isInteger(Math.log2(count));
+}
+
+/** How far ahead the clock of a server may be, in milliseconds: events of the far future never occurred. */
+const aheadMs = 300_000;
+
+/** Whether an event has occurred within the time of retention. */
+export function isCurrent({ lastMs }: RecordedEvent, nowMs: number, retentionMs: number): boolean {
+	return lastMs > nowMs - retentionMs && lastMs <= nowMs + aheadMs;
+}
+
+/** The most bytes of the key of a resource, and of a uid. Those of resources that can exist are shorter. */
+const [keyBytes, uidBytes] = [1_000, 128];
+
+/** Whether events of the resource can be stored: a controller may have made its name up. */
+function isStorable(key: string, { uid }: ID): boolean {
+	return (
+		Buffer.byteLength(key) <= keyBytes && uid.length <= uidBytes && `${key}${uid}`.isWellFormed()
+	);
 }
 
 /** A message of its own: controllers may change theirs, and may have written it as a literal. */

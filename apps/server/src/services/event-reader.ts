@@ -1,15 +1,17 @@
-import type { HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { EventReader } from "@plinth/events";
 import type { ID } from "@plinth/proto";
 import { type Authorizer, type Caller, denialOf, type TypeRegistry } from "@plinth/resource";
 import { authenticateCall, callerOf } from "@plinth/resource-service";
-import type { StorageBackend } from "@plinth/storage";
+import type { Logger } from "@plinth/runtime";
+import { type StorageBackend, StorageError } from "@plinth/storage";
 
 /** What decides whether callers may read resources. */
 export interface EventReaderOptions {
 	readonly authorizer: Authorizer;
 	readonly registry: TypeRegistry;
 	readonly backend: Pick<StorageBackend, "lookup">;
+	readonly logger: Logger;
 }
 
 /**
@@ -18,14 +20,25 @@ export interface EventReaderOptions {
  * @throws ConnectError Unauthenticated.
  */
 export async function eventReaderOf(
-	{ authorizer, registry, backend }: EventReaderOptions,
+	{ authorizer, registry, backend, logger }: EventReaderOptions,
 	call: HandlerContext,
 ): Promise<EventReader> {
 	const access = await authenticateCall(authorizer, call);
 	const caller = callerOf(registry, access, call);
 	return {
 		ended: access.ended,
-		mayRead: async (id) => caller === undefined || mayRead(caller, id, backend),
+		async mayRead(id) {
+			try {
+				return caller === undefined || (await mayRead(caller, id, backend));
+			} catch (error) {
+				if (error instanceof StorageError) {
+					throw new ConnectError(error.message, Code.Unavailable);
+				}
+				// A hook that fails for one resource hides that one. Controllers may have made its name up.
+				logger.debug({ err: error }, "could not decide who may read an event");
+				return false;
+			}
+		},
 	};
 }
 
@@ -39,11 +52,11 @@ async function mayRead(
 		return false;
 	}
 	const named = { type, tenancy: tenancy ?? {}, name };
-	const stored = await backend.lookup(named);
+	const byName = caller.decideReference({ ...named, isCrossTenancy: false });
+	if (denialOf(byName) !== undefined || byName.kind === "allowed") {
+		return byName.kind === "allowed";
+	}
 	// A hook that decides by the data must not see those of another incarnation.
-	const decision = caller.decideReference(
-		{ ...named, isCrossTenancy: false },
-		stored?.id?.uid === uid ? stored : undefined,
-	);
-	return denialOf(decision) === undefined && decision.kind === "allowed";
+	const stored = await backend.lookup(named);
+	return stored?.id !== undefined && stored.id.uid === uid && caller.mayRead(stored);
 }

@@ -206,8 +206,8 @@ function registerOperations(
 		EventService,
 		createEventService({
 			...{ log: events, registry },
-			clock: runtime.clock,
-			readerOf: (call) => eventReaderOf({ authorizer, registry, backend }, call),
+			runtime,
+			readerOf: (call) => eventReaderOf({ authorizer, registry, backend, logger }, call),
 		}),
 	);
 	external.service(

@@ -72,6 +72,13 @@ describe("events", () => {
 		});
 	});
 
+	it("say what has failed, also if the error has a message that is no text", async () => {
+		const { events } = await eventsOf(() => {
+			throw Object.assign(new Error("x"), { message: Object.create(null) });
+		}, 10);
+		expect(events[0]).toMatchObject({ message: "an error without a message" });
+	});
+
 	it("say which reconcile does not end", async () => {
 		const { events } = await eventsOf(() => new Promise<void>(() => {}), 300_000);
 		expect(events).toMatchObject([

@@ -1,8 +1,13 @@
 /** After how many characters the message of an error is cut. */
 const maxLength = 1_000;
 
-/** The message of an error for reports, also of what is no `Error`. */
+/** The message of an error for reports, also of what is no `Error`, or has a message that is no text. */
 export function messageOf(error: unknown): string {
-	const message = error instanceof Error ? error.message || error.name : String(error);
+	let message: string;
+	try {
+		message = String(error instanceof Error ? error.message || error.name : error);
+	} catch {
+		message = "an error without a message";
+	}
 	return message.length > maxLength ? `${message.slice(0, maxLength)}…` : message;
 }

@@ -154,7 +154,7 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
  */
 export type Event = Message<"plinth.event.v1.Event"> & {
   /**
-   * Identifies the event: if it occurs again, it keeps its ID.
+   * Identifies the event: if it occurs again, it keeps its ID. The same event of several servers is one.
    *
    * @generated from field: string id = 1;
    */
@@ -192,7 +192,7 @@ export type Event = Message<"plinth.event.v1.Event"> & {
   source: string;
 
   /**
-   * The server that recorded it.
+   * The server that recorded it last.
    *
    * @generated from field: string server = 7;
    */
@@ -294,7 +294,8 @@ export const EventService: GenService<{
   },
   /**
    * WatchEvents sends the events that match, the oldest first, and then each event that occurs, possibly again. Of an event
-   * that occurs often, only the newest state is sent.
+   * that occurs often, only the newest state is sent. A client that reads slowly misses events. The stream ends with
+   * Unauthenticated when the rights of the caller have changed.
    *
    * @generated from rpc plinth.event.v1.EventService.WatchEvents
    */
