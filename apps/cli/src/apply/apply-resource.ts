@@ -132,12 +132,13 @@ function checkIncarnation({ id, generation }: WantedResource, before: Resource |
 }
 
 /** A set takes no resource from another one, which would delete it as soon as its own documents lack it. */
-function checkSet({ id, set }: WantedResource, before: Resource | undefined): void {
+function checkSet(wanted: WantedResource, before: Resource | undefined): void {
+	const { id, set } = wanted;
 	const other = before?.metadata[setKey];
-	if (set !== undefined && other !== undefined && other !== set) {
+	if (set !== undefined && other && other !== set && !leavesSet(wanted)) {
 		throw new Failure(
 			exitCodes.conflict,
-			`${displayName(id)} belongs to the set ${other}: apply it with --set ${other}, or remove ${setKey} from its metadata first`,
+			`${displayName(id)} belongs to the set ${other}: apply it with --set ${other}, or take it out of that set with ${setKey}: "" in its metadata`,
 		);
 	}
 }
@@ -159,21 +160,29 @@ function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 
 /** Metadata in the document replaces all except finalizers, the deletion timestamp and the mark of a set. */
 function mergeMetadata(
-	{ metadata: wanted, set }: WantedResource,
+	wanted: WantedResource,
 	stored: Readonly<Record<string, string>>,
 ): Record<string, string> {
-	const mark = set === undefined ? {} : { [setKey]: set };
-	if (wanted === undefined) {
-		return { ...stored, ...mark };
-	}
-	const kept = [finalizersKey, deletionTimestampKey, setKey].filter((key) =>
-		Object.hasOwn(stored, key),
-	);
-	return { ...Object.fromEntries(kept.map((key) => [key, stored[key] ?? ""])), ...wanted, ...mark };
+	const { [setKey]: _ignored, ...metadata } = wanted.metadata ?? stored;
+	const kept = [finalizersKey, deletionTimestampKey].filter((key) => Object.hasOwn(stored, key));
+	const mark = wanted.set ?? (leavesSet(wanted) ? undefined : stored[setKey]);
+	return {
+		...Object.fromEntries(kept.map((key) => [key, stored[key] ?? ""])),
+		...metadata,
+		...(mark !== undefined && { [setKey]: mark }),
+	};
 }
 
-/** The metadata key of the set that a resource belongs to: the documents that are applied together. */
+/**
+ * The metadata key of the set that a resource belongs to: the documents that are applied together. Its value in a
+ * document marks nothing, since the document may be a copy of a resource of another set.
+ */
 export const setKey = "apply-set";
+
+/** Whether the document takes its resource out of the set that it belongs to. */
+function leavesSet({ metadata }: WantedResource): boolean {
+	return metadata?.[setKey] === "";
+}
 
 function sameContent({ schema }: KnownType, a: Resource, b: Resource): boolean {
 	return (

@@ -1,6 +1,6 @@
 import type { ID, Resource } from "@plinth/proto";
-import { nameKey } from "@plinth/resource";
-import type { KnownType, Place } from "../api/known-types.ts";
+import { familyKey, nameKey } from "@plinth/resource";
+import type { KnownType, KnownTypes, Place } from "../api/known-types.ts";
 import { listResources } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import type { WantedResource } from "../document/wanted-resource.ts";
@@ -20,7 +20,8 @@ export interface Pruned {
 
 /**
  * The resources of the set that no document has, of the types, where the documents and the session are: their
- * partitions and namespaces. In reverse order of the types.
+ * partitions and namespaces. In reverse order of the types. A list has only what is stored in its group version, so that
+ * each version of a type is listed.
  */
 export async function findPruned(
 	session: ServerSession,
@@ -28,8 +29,9 @@ export async function findPruned(
 ): Promise<readonly Resource[]> {
 	const kept = new Set(wanted.map(({ id }) => nameKey(id)));
 	const found = new Map<string, Resource>();
+	const versions = versionsOf(types.toReversed(), await session.types());
 	for (const place of placesOf(session, wanted)) {
-		for (const type of types.toReversed()) {
+		for (const type of versions) {
 			const all = await listResources(session.at(place), type, {
 				namePrefix: "",
 				everywhere: false,
@@ -43,6 +45,16 @@ export async function findPruned(
 		}
 	}
 	return [...found.values()];
+}
+
+/** The types in all group versions that the server has, each once. */
+function versionsOf(types: readonly KnownType[], { all }: KnownTypes): Iterable<KnownType> {
+	return new Set(
+		types.flatMap(({ type }) => {
+			const family = familyKey(type);
+			return all.filter((other) => familyKey(other.type) === family);
+		}),
+	);
 }
 
 function placesOf({ place }: ServerSession, wanted: readonly WantedResource[]): readonly Place[] {

@@ -1,12 +1,17 @@
+import { idOf } from "@plinth/resource";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import { Film, Hall, HallV2 } from "../cinema.fixture.ts";
+import { type CinemaOptions, type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
 import { type RunOptions, runPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
-beforeEach(async () => {
-	server = await startCinema();
-	onTestFinished(() => server[Symbol.asyncDispose]());
-});
+beforeEach(() => start());
+
+async function start(options: CinemaOptions = {}): Promise<void> {
+	const started = await startCinema(options);
+	server = started;
+	onTestFinished(() => started[Symbol.asyncDispose]());
+}
 
 const films = (...names: readonly string[]) =>
 	names.map((name) => `type: Film\nname: ${name}\ndata: {title: ${name}}\n`).join("---\n");
@@ -21,6 +26,12 @@ function apply(stdin: string, args: readonly string[], options: RunOptions = {})
 async function stored(): Promise<readonly string[]> {
 	const { out } = await runPlinth(["get", "Film", "-o", "name", "--server", server.address]);
 	return out.trim().split("\n");
+}
+
+/** The set that a film is marked with. */
+async function markOf(name: string): Promise<string | undefined> {
+	const { resource } = await server.client.read({ id: idOf(Film, name) });
+	return resource?.metadata["apply-set"];
 }
 
 const prune = ["--set", "shop", "--prune", "Film"];
@@ -91,6 +102,50 @@ describe("apply --prune", () => {
 		expect(err).toContain("belongs to the set shop: apply it with --set shop");
 		await apply(`${films("alien")}metadata: {team: a}\n`, []);
 		expect((await apply(films("brazil"), [...prune, "--yes"])).out).toContain("alien pruned");
+	});
+
+	it("takes a resource out of its set if its document says so, also into another set", async () => {
+		const leaving = `${films("alien")}metadata: {apply-set: ""}\n`;
+		await apply(films("alien"), ["--set", "shop"]);
+		expect((await apply(films("alien"), ["--set", "archive"])).err).toContain(
+			'or take it out of that set with apply-set: "" in its metadata',
+		);
+		expect((await apply(leaving, [])).out).toBe("cinema.v1.Film/alien updated\n");
+		expect(await markOf("alien")).toBeUndefined();
+		await apply(films("alien"), ["--set", "shop"]);
+		expect((await apply(leaving, ["--set", "archive"])).code).toBe(0);
+		expect(await markOf("alien")).toBe("archive");
+	});
+
+	it("ignores the mark in a document that was copied from a resource of a set", async () => {
+		await apply(films("alien"), ["--set", "shop"]);
+		const { out } = await runPlinth([
+			...["get", "Film", "alien", "-o", "yaml", "--server", server.address],
+		]);
+		expect(out).toContain("apply-set: shop");
+		const copy = `${films("brazil")}metadata: {apply-set: shop, team: a}\n`;
+		await apply(copy, []);
+		expect(await markOf("brazil")).toBeUndefined();
+		expect((await apply(films("alien"), [...prune, "--yes"])).out).not.toContain("pruned");
+		await apply(copy, ["--set", "archive"]);
+		expect(await markOf("brazil")).toBe("archive");
+		expect((await apply(copy, [])).out).toBe("cinema.v1.Film/brazil unchanged\n");
+		expect(await markOf("brazil")).toBe("archive");
+	});
+
+	it("deletes resources in each version of the type", async () => {
+		await start({ types: [HallV2] });
+		const hall = (version: string, name: string) => `type: cinema.${version}.Hall\nname: ${name}\n`;
+		await apply(`${hall("v1", "main")}---\n${hall("v2", "small")}`, ["--set", "shop"]);
+		for (const { type } of [Hall, HallV2]) {
+			const all = await server.client.list({ type, tenancy: { partition: "default" } });
+			expect(all.resources).toHaveLength(1);
+		}
+		const args = ["--set", "shop", "--prune", "cinema.v2.Hall", "--yes"];
+		const { code, out } = await apply(films("alien"), args);
+		expect(code).toBe(0);
+		expect(out).toContain("cinema.v1.Hall/main pruned\n");
+		expect(out).toContain("cinema.v2.Hall/small pruned\n");
 	});
 
 	it("says which deletions wait", async () => {
