@@ -24,13 +24,15 @@ export async function api(
 	}
 	const body = await bodyOf(data, session);
 	const { endpoint } = session.settings;
-	const messages = rawCall(endpoint, { method, body, signal: io.signal });
+	// Nothing is called over it, but it warns of a token that is sent unencrypted.
+	void session.connection;
+	const messages = rawCall(endpoint, { method, body, clock: io.clock, signal: io.signal });
 	for (;;) {
 		const { done, value } = await session.call(messages.next());
 		if (done) {
 			return exitCodes.ok;
 		}
-		io.out(`${JSON.stringify(JSON.parse(value), undefined, 2)}\n`);
+		io.out(`${JSON.stringify(value, undefined, 2)}\n`);
 	}
 }
 

@@ -1,3 +1,5 @@
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,4 +77,119 @@ describe("plinth api", () => {
 		expect(code).toBe(6);
 		expect(err).toContain("can't reach http://127.0.0.1:1");
 	});
+
+	it("ends a call that takes longer than the timeout, also within the response", async () => {
+		for (const begin of ["", '{"resource":']) {
+			const { address } = await answering((_, response) => {
+				if (begin !== "") {
+					response.write(begin);
+				}
+			});
+			const args = ["api", read, "--server", address, "--request-timeout", "50ms"];
+			const { code, err } = await runPlinth(args);
+			expect([code, err]).toEqual([
+				7,
+				`plinth: ${address} did not respond in time (--request-timeout)\n`,
+			]);
+		}
+	});
+
+	it("says that the connection was lost, or that the response is not JSON", async () => {
+		const { address, answer } = await answering();
+		const failed = async (how: Answer) => {
+			answer(how);
+			const { code, err } = await runPlinth(["api", read, "--server", address]);
+			return [code, err.trim()];
+		};
+		const lost = `plinth: ${address} is not available: the connection was lost within the response`;
+		const cut = (text: string | Buffer, response: ServerResponse) =>
+			response.write(text, () => response.destroy());
+		expect(await failed((_, response) => cut("{", response))).toEqual([6, lost]);
+		const cutStream = streamOf((response) => cut(Buffer.of(0, 0, 0), response));
+		expect(await failed(cutStream)).toEqual([6, lost]);
+		const noJson = 'plinth: the response is not JSON: "<html>". Is it a Plinth server?';
+		expect(await failed((_, response) => response.end("<html>"))).toEqual([1, noJson]);
+		for (const flag of [0, 2]) {
+			const how = streamOf((response) => response.end(frame(flag, "<html>")));
+			expect(await failed(how)).toEqual([1, noJson]);
+		}
+	});
+
+	it("reads the messages of a stream, however they are cut into chunks", async () => {
+		const texts = ["{}", '{"a":1}', `{"b":"${"x".repeat(100)}"}`];
+		const all = Buffer.concat([...texts.map((text) => frame(0, text)), frame(2, "{}")]);
+		for (const size of [1, 4, 7, 20, 500]) {
+			const { address } = await answering(
+				streamOf((response) => void writeInChunks(response, all, size)),
+			);
+			const { code, out } = await runPlinth(["api", read, "--server", address]);
+			expect(code).toBe(0);
+			expect(out).toBe(
+				texts.map((text) => `${JSON.stringify(JSON.parse(text), undefined, 2)}\n`).join(""),
+			);
+		}
+	});
+
+	it("keeps the path of the server", async () => {
+		const { address, answer } = await answering();
+		answer((request, response) => response.end(JSON.stringify({ url: request.url })));
+		for (const path of ["/plinth/", "/plinth"]) {
+			const { out } = await runPlinth(["api", read, "--server", address + path]);
+			expect(JSON.parse(out)).toEqual({ url: `/plinth/${read}` });
+		}
+	});
+
+	it("warns of a token that is sent unencrypted", async () => {
+		const server = "http://plinth.invalid";
+		const { err } = await runPlinth(["api", read, "--server", server, "--token", "secret"]);
+		expect(err).toContain(`the token is sent to ${server} unencrypted: use https`);
+	});
 });
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+/** A server that is none of Plinth's, and answers as it is told. */
+async function answering(first: Answer = () => {}) {
+	let how = first;
+	const server = createHttpServer((request, response) => {
+		request.resume();
+		request.on("end", () => how(request, response));
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	onTestFinished(() => {
+		server.closeAllConnections();
+		server.close();
+	});
+	const { port } = server.address() as AddressInfo;
+	return {
+		address: `http://127.0.0.1:${port}`,
+		answer: (next: Answer) => {
+			how = next;
+		},
+	};
+}
+
+/** Refuses the media type of methods that are no streams, as a server does for streams. */
+function streamOf(body: (response: ServerResponse) => unknown): Answer {
+	return ({ headers }, response) => {
+		if (headers["content-type"] === "application/json") {
+			response.writeHead(415).end();
+		} else {
+			body(response);
+		}
+	};
+}
+
+function frame(flags: number, text: string): Buffer {
+	const head = Buffer.alloc(5);
+	head[0] = flags;
+	head.writeUInt32BE(Buffer.byteLength(text), 1);
+	return Buffer.concat([head, Buffer.from(text)]);
+}
+
+async function writeInChunks(response: ServerResponse, all: Buffer, size: number): Promise<void> {
+	for (let begin = 0; begin < all.byteLength; begin += size) {
+		await new Promise((resolve) => response.write(all.subarray(begin, begin + size), resolve));
+	}
+	response.end();
+}
