@@ -11,6 +11,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { warn } from "../warn.ts";
 import { isOlderServer } from "./older-server.ts";
+import { SeenEvents } from "./seen-events.ts";
 import type { ServerSession } from "./server-session.ts";
 
 /** Which events to show. */
@@ -41,7 +42,7 @@ const reconnect = { baseMs: 500, maxMs: 10_000 };
 
 /**
  * Yields the events that match, the oldest first, and then what occurs, across broken connections. What has been yielded is
- * not yielded again, unless it has occurred again.
+ * not yielded again, unless it has occurred again or many others have since (SeenEvents).
  *
  * @throws Failure if the events can't be watched at all.
  */
@@ -51,7 +52,7 @@ export async function* followEvents(
 ): AsyncGenerator<EventBatch, never> {
 	const { io, connection } = session;
 	const { server } = session.settings.endpoint;
-	const counts = new Map<string, bigint>();
+	const seen = new SeenEvents();
 	const backoff = new Backoff({ ...reconnect, clock: io.clock });
 	let hasOpened = false;
 	let isLost = false;
@@ -66,11 +67,7 @@ export async function* followEvents(
 				}
 				[hasOpened, isLost] = [true, false];
 				backoff.reset();
-				const fresh = events.filter(({ id, count }) => counts.get(id) !== count);
-				for (const { id, count } of fresh) {
-					counts.set(id, count);
-				}
-				yield { events: fresh, isCurrent };
+				yield { events: seen.add(events), isCurrent };
 			}
 			throw new ConnectError("the server ended the watch", Code.Unavailable);
 		} catch (error) {
