@@ -56,7 +56,7 @@ export interface SqliteBackendOptions {
 	readonly limits?: Partial<StorageLimits>;
 	/** Where watches wait for their turn, to be shared and measured; each storage has its own if absent. */
 	readonly deliveries?: Pick<WatchDeliveries, "add">;
-	/** Logs the progress of loading. */
+	/** Logs the progress of loading, and what does not keep the file from opening. */
 	readonly logger?: Logger;
 	/** Called after each batch of commits is written, before they resolve. Must not throw. */
 	readonly onBatch?: (batch: CommitBatch) => void;
@@ -125,7 +125,7 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 		if (identity === undefined) {
 			throw new Error("a storage that is open for writing has an identity");
 		}
-		await deleteExpiredEvents(thread, Math.floor(runtime.clock.now()), path);
+		await deleteExpiredEvents(thread, Math.floor(runtime.clock.now()), { path, logger });
 		const backups = new OnlineBackups({ path, thread, runtime, limits, deliveries, logger });
 		const { onBatch, onFailed } = options;
 		return new Backend({
@@ -140,20 +140,23 @@ export async function createSqliteBackend(options: SqliteBackendOptions): Promis
 }
 
 /**
- * Deletes events that expired before the file was opened. A full disk is no reason not to open it.
+ * Deletes events that expired before the file was opened. Neither a full disk nor a table of events that can't be written
+ * is a reason not to open it.
  *
  * @throws StorageFileError
  */
 async function deleteExpiredEvents(
 	thread: StorageThread,
 	nowMs: number,
-	path: string,
+	{ path, logger }: { readonly path: string; readonly logger: Logger },
 ): Promise<void> {
 	try {
 		await thread.writeEvents({ nowMs, expiresMs: nowMs, rows: [] });
 	} catch (error) {
-		if (!(error instanceof WriteFailure && error.diskFull)) {
-			const why = error instanceof Error ? error.message : String(error);
+		const why = error instanceof Error ? error.message : String(error);
+		if (error instanceof WriteFailure && error.eventTable) {
+			logger.warn({ path, why }, "expired events can't be deleted: the table of events can't be written");
+		} else if (!(error instanceof WriteFailure && error.diskFull)) {
 			throw new StorageFileError(path, "unreachable", `expired events can't be deleted: ${why}`, {
 				cause: error,
 			});

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { copyFile, open as openFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
-import { systemRandom, systemScheduler } from "@plinth/runtime";
+import { silentLogger, systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { type EventRow, type EventStorage, StorageUnavailable } from "@plinth/storage";
 import { ArtistWatch, artist, listArtists, putArtist } from "@plinth/storage/testing";
@@ -23,12 +24,15 @@ let path: string;
 let clock: FakeClock;
 /** What is open, in the order of opening. */
 let backends: SqliteBackend[];
+/** What the storages have warned of. */
+let warnings: string[];
 
 beforeEach(async () => {
 	directory = await testDirectory();
 	path = directory.file("storage.db");
 	clock = new FakeClock();
 	backends = [];
+	warnings = [];
 });
 
 afterEach(async () => {
@@ -42,7 +46,8 @@ async function closeAll(): Promise<void> {
 
 async function open(): Promise<SqliteBackend> {
 	const runtime = { clock, random: systemRandom, scheduler: systemScheduler };
-	const backend = await createSqliteBackend({ path, runtime });
+	const logger = { ...silentLogger, warn: (_: object, text: string) => warnings.push(text) };
+	const backend = await createSqliteBackend({ path, runtime, logger });
 	backends.push(backend);
 	return backend;
 }
@@ -273,10 +278,85 @@ describe("a write of events that fails", () => {
 		expect(broken).toEqual([expect.any(StorageUnavailable)]);
 	});
 
+	it("because of the table of events leaves the storage in use", async () => {
+		const { events, broken } = failing(new WriteFailure("no such column", false, true));
+		await expect(events.write([row("a")], hour)).rejects.toThrow(
+			new StorageUnavailable("the table of events can't be written: no such column"),
+		);
+		expect(broken).toEqual([]);
+	});
+
 	it("leaves commits alone if it was only a read", async () => {
 		const { events, broken } = failing(new Error("no read"));
 		await expect(keysOf(events)).rejects.toThrow(StorageUnavailable);
 		expect(broken).toEqual([]);
+	});
+});
+
+describe("a file whose table of events has other columns", () => {
+	/** The statements replace the table. */
+	async function withTable(statements: string): Promise<void> {
+		const backend = await open();
+		await backend.commit([putArtist("a", "one")]);
+		await backend.events.write([row("a")], hour);
+		await closeAll();
+		const database = new DatabaseSync(path);
+		database.exec(`DROP TABLE events; ${statements}`);
+		database.close();
+	}
+
+	it.each([
+		["none that is known", "CREATE TABLE events (x TEXT)"],
+		["one that no write fills", "CREATE TABLE events (key TEXT PRIMARY KEY, expires, body, x NOT NULL)"],
+		["another type", "CREATE TABLE events (key TEXT PRIMARY KEY, expires INT, body INT) STRICT"],
+	])("opens, accepts commits and keeps no events: %s", async (_, statements) => {
+		await withTable(statements);
+		const backend = await open();
+		for (const name of ["b", "c"]) {
+			const failed = await Promise.allSettled([
+				backend.events.write([row("a")], hour),
+				backend.commit([putArtist(name, "one")]),
+			]);
+			expect(failed).toEqual([
+				{ status: "rejected", reason: expect.any(StorageUnavailable) },
+				{ status: "fulfilled", value: expect.anything() },
+			]);
+		}
+		expect(await listArtists(await reopen())).toEqual(["a=one", "b=one", "c=one"]);
+	});
+
+	it("says so in the log when it is opened", async () => {
+		await withTable("CREATE TABLE events (x TEXT)");
+		await open();
+		expect(warnings).toEqual([
+			expect.stringContaining("expired events can't be deleted: the table of events"),
+		]);
+	});
+});
+
+describe("a table of events that is damaged while the file is open", () => {
+	it("refuses writes, while commits go on", async () => {
+		await (await open()).events.write([row("a")], hour);
+		const backend = await reopen();
+		const copy = directory.file("copy.db");
+		await copyFile(path, copy);
+		const database = new DatabaseSync(copy);
+		const size = Number(database.prepare("PRAGMA page_size").get()?.page_size);
+		const pages = database
+			.prepare("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'events'")
+			.all()
+			.map(({ rootpage }) => Number(rootpage));
+		database.close();
+		const file = await openFile(path, "r+");
+		for (const page of pages) {
+			await file.write(Buffer.alloc(size, 0xff), 0, size, (page - 1) * size);
+		}
+		await file.close();
+		await expect(backend.events.write([row("b")], hour)).rejects.toThrow(
+			"the table of events can't be written: database disk image is malformed",
+		);
+		await backend.commit([putArtist("a", "one")]);
+		expect(await listArtists(backend)).toEqual(["a=one"]);
 	});
 });
 

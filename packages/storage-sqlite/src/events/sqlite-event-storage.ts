@@ -78,6 +78,11 @@ export class SqliteEventStorage implements EventStorage {
 			if (error instanceof WriteFailure && error.diskFull) {
 				throw new StorageUnavailable(`the disk of the storage is full: ${why}`, { cause: error });
 			}
+			if (error instanceof WriteFailure && error.eventTable) {
+				throw new StorageUnavailable(`the table of events can't be written: ${why}`, {
+					cause: error,
+				});
+			}
 			// The content of the disk is unknown, as after a commit that could not be written.
 			const failure = new StorageUnavailable(
 				`the storage failed to write, and accepts no commits until it is opened again: ${why}`,

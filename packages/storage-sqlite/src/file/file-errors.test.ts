@@ -4,7 +4,7 @@ import { allArtists, artist } from "@plinth/storage/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fileFailure, type TestDirectory, testDirectory } from "../directory.fixture.ts";
 import { createSqliteBackend } from "../sqlite-backend.ts";
-import { fileError, isDiskFull } from "./sqlite-failure.ts";
+import { fileError, isDiskFull, isOfStatement } from "./sqlite-failure.ts";
 
 let directory: TestDirectory;
 let path: string;
@@ -106,6 +106,16 @@ describe("an error of SQLite", () => {
 		["a missing table", 1, "damaged"],
 	])("is reported as what it is: %s", (_name, code, problem) => {
 		expect(fileError("x.db", sqlite(code))).toMatchObject({ problem, path: "x.db" });
+	});
+
+	it("is one of a statement, or of the disk", () => {
+		for (const code of [1, 11, 11 | (1 << 8), 18, 19, 19 | (12 << 8), 20, 25]) {
+			expect(isOfStatement(sqlite(code))).toBe(true);
+		}
+		for (const code of [5, 7, 8, 10, 10 | (2 << 8), 13, 14, 26]) {
+			expect(isOfStatement(sqlite(code))).toBe(false);
+		}
+		expect(isOfStatement(new Error("not of SQLite"))).toBe(false);
 	});
 
 	it("is recognized as a full disk, in every form", () => {

@@ -1,14 +1,20 @@
 import { StorageFileError, type StorageFileProblem } from "../storage-file-error.ts";
 
 /** The result codes of SQLite that need different handling. */
+const sqlError = 1;
 const databaseBusy = 5;
 const locked = 6;
 const permission = 3;
 const outOfMemory = 7;
 const readOnly = 8;
 const ioError = 10;
+const corrupt = 11;
 const full = 13;
 const cantOpen = 14;
+const tooBig = 18;
+const constraint = 19;
+const mismatch = 20;
+const range = 25;
 const shortRead = ioError | (2 << 8);
 
 /** SQLite's extended result code of an error; `undefined` for other errors. */
@@ -33,6 +39,16 @@ export function isDiskFull(error: unknown): boolean {
 				"code" in error &&
 				(error.code === "ENOSPC" || error.code === "EDQUOT")
 		: (code & 0xff) === full;
+}
+
+const statementCodes: ReadonlySet<number> = new Set([
+	...[sqlError, corrupt, tooBig, constraint, mismatch, range],
+]);
+
+/** Whether a statement failed because of what it says or of the table it is for, and not because of the disk. */
+export function isOfStatement(error: unknown): boolean {
+	const code = sqliteCode(error);
+	return code !== undefined && statementCodes.has(code & 0xff);
 }
 
 /** Classifies an error of opening or reading a file. An error with no other explanation means damage. */

@@ -3,6 +3,12 @@ import type { Head } from "./checksum.ts";
 import { type EventWrite, writeEvents } from "./event-table.ts";
 import { FreeSpace } from "./free-space.ts";
 import { RowTable, type RowWrite } from "./row-table.ts";
+import { isOfStatement, reasonOf } from "./sqlite-failure.ts";
+
+/** The table of events can't be written. Nothing was written, and the disk has not failed. */
+export class EventTableFailure extends Error {
+	override readonly name = "EventTableFailure";
+}
 
 /**
  * Writes to a storage that was read and checked. When `write` has returned, the rows are on disk: the log of
@@ -42,9 +48,22 @@ export class StorageWriter {
 		});
 	}
 
-	/** Writes rows of events, which changes neither the head nor a resource. */
+	/**
+	 * Writes rows of events, which changes neither the head nor a resource.
+	 *
+	 * @throws EventTableFailure, after which other writes may succeed.
+	 */
 	writeEvents(write: EventWrite): void {
-		this.#transaction(() => writeEvents(this.#database, write));
+		this.#transaction(() => {
+			try {
+				writeEvents(this.#database, write);
+			} catch (error) {
+				// An error of COMMIT or ROLLBACK is not caught here: it leaves the content of the disk unknown.
+				throw isOfStatement(error)
+					? new EventTableFailure(reasonOf(error), { cause: error })
+					: error;
+			}
+		});
 	}
 
 	/** Moves the write-ahead log into the main file and closes it. */

@@ -27,10 +27,13 @@ export class WriteFailure extends Error {
 	override readonly name = "WriteFailure";
 	/** Whether nothing was written because the disk is full, so that another write may succeed. */
 	readonly diskFull: boolean;
+	/** Whether nothing was written because of the table of events, so that other writes may succeed. */
+	readonly eventTable: boolean;
 
-	constructor(reason: string, diskFull: boolean) {
+	constructor(reason: string, diskFull: boolean, eventTable = false) {
 		super(reason);
 		this.diskFull = diskFull;
+		this.eventTable = eventTable;
 	}
 }
 
@@ -248,7 +251,7 @@ export class StorageThread {
 	async #written(request: Request): Promise<void> {
 		const reply = await this.#request(request);
 		if (reply.kind === "write-failed") {
-			throw new WriteFailure(reply.reason, reply.diskFull);
+			throw new WriteFailure(reply.reason, reply.diskFull, reply.eventTable);
 		}
 		if (reply.kind !== "written") {
 			throw unexpected(reply);

@@ -5,7 +5,7 @@ import { readEvents } from "../file/event-table.ts";
 import { migrate, schemaVersion } from "../file/migrations.ts";
 import { fileError, isDiskFull, reasonOf } from "../file/sqlite-failure.ts";
 import { checkWhole, refuseBackup, StorageReader } from "../file/storage-reader.ts";
-import { openForWriting, StorageWriter } from "../file/storage-writer.ts";
+import { EventTableFailure, openForWriting, StorageWriter } from "../file/storage-writer.ts";
 import { type Ownership, takeOwnership } from "../file-access/ownership.ts";
 import { tightenFiles } from "../file-access/private-files.ts";
 import type { Page } from "../loading/page.ts";
@@ -141,7 +141,10 @@ function written(action: (to: StorageWriter) => void, afterwards: () => void = (
 		giveBack.throwIfFailed();
 		action(to);
 	} catch (error) {
-		send({ kind: "write-failed", reason: reasonOf(error), diskFull: isDiskFull(error) });
+		send({
+			...{ kind: "write-failed", reason: reasonOf(error), diskFull: isDiskFull(error) },
+			eventTable: error instanceof EventTableFailure,
+		});
 		return;
 	}
 	send({ kind: "written" });

@@ -80,6 +80,8 @@ export type Reply =
 			readonly reason: string;
 			/** Nothing was written, and the next write may succeed. */
 			readonly diskFull: boolean;
+			/** Nothing was written, because of the table of events: other writes may succeed. */
+			readonly eventTable: boolean;
 	  }
 	| { readonly kind: "events"; readonly page: EventPage }
 	| { readonly kind: "read-failed"; readonly reason: string }
