@@ -155,7 +155,10 @@ async function deleteExpiredEvents(
 	} catch (error) {
 		const why = error instanceof Error ? error.message : String(error);
 		if (error instanceof WriteFailure && error.eventTable) {
-			logger.warn({ path, why }, "expired events can't be deleted: the table of events can't be written");
+			logger.warn(
+				{ path, why },
+				"expired events can't be deleted: the table of events can't be written",
+			);
 		} else if (!(error instanceof WriteFailure && error.diskFull)) {
 			throw new StorageFileError(path, "unreachable", `expired events can't be deleted: ${why}`, {
 				cause: error,

@@ -68,7 +68,10 @@ async function unaryCall(endpoint: Endpoint, call: RawCall): Promise<string | ty
 		const response = await post(
 			endpoint,
 			{ ...call, signal },
-			{ "content-type": "application/json", "connect-timeout-ms": String(requestTimeoutMs) },
+			{
+				"content-type": "application/json",
+				"connect-timeout-ms": String(Math.ceil(requestTimeoutMs)),
+			},
 		);
 		// Only the server knows which methods are streams: it refuses the media type of unary calls for them.
 		if (response.statusCode === unsupportedMediaType) {
@@ -82,10 +85,8 @@ async function unaryCall(endpoint: Endpoint, call: RawCall): Promise<string | ty
 		return text;
 	} catch (error) {
 		if (timeout.signal.aborted && !call.signal.aborted) {
-			throw new ConnectError(
-				`no response within ${requestTimeoutMs} ms`,
-				...([Code.DeadlineExceeded, undefined, undefined, error] as const),
-			);
+			const message = `no response within ${requestTimeoutMs} ms`;
+			throw new ConnectError(message, Code.DeadlineExceeded, undefined, undefined, error);
 		}
 		throw error;
 	} finally {

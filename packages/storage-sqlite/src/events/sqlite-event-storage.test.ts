@@ -307,7 +307,10 @@ describe("a file whose table of events has other columns", () => {
 
 	it.each([
 		["none that is known", "CREATE TABLE events (x TEXT)"],
-		["one that no write fills", "CREATE TABLE events (key TEXT PRIMARY KEY, expires, body, x NOT NULL)"],
+		[
+			"one that no write fills",
+			"CREATE TABLE events (key TEXT PRIMARY KEY, expires, body, x NOT NULL)",
+		],
 		["another type", "CREATE TABLE events (key TEXT PRIMARY KEY, expires INT, body INT) STRICT"],
 	])("opens, accepts commits and keeps no events: %s", async (_, statements) => {
 		await withTable(statements);
