@@ -141,7 +141,7 @@ export class EventLog implements EventRecorder {
 				this.#writer.wake();
 			}
 		} catch (error) {
-			// Whoever records an event has other things to do.
+			// A caller that records an event has other things to do.
 			this.#options.logger.debug({ err: error }, "could not record an event");
 		}
 	}

@@ -84,7 +84,7 @@ describe("plinth api", () => {
 
 	it("ends a call that takes longer than the timeout, also within the response", async () => {
 		for (const begin of ["", '{"resource":']) {
-			const { address } = await answering((_, response) => {
+			const { address } = await startResponder((_, response) => {
 				if (begin !== "") {
 					response.write(begin);
 				}
@@ -99,9 +99,9 @@ describe("plinth api", () => {
 	});
 
 	it("says that the connection was lost, or that the response is not JSON", async () => {
-		const { address, answer } = await answering();
-		const failed = async (how: Answer) => {
-			answer(how);
+		const { address, respondWith } = await startResponder();
+		const failed = async (how: Responder) => {
+			respondWith(how);
 			const { code, err } = await runPlinth(["api", read, "--server", address]);
 			return [code, err.trim()];
 		};
@@ -123,7 +123,7 @@ describe("plinth api", () => {
 		const texts = ["{}", '{"a":1}', `{"b":"${"x".repeat(100)}"}`];
 		const all = Buffer.concat([...texts.map((text) => frame(0, text)), frame(2, "{}")]);
 		for (const size of [1, 4, 7, 20, 500]) {
-			const { address } = await answering(
+			const { address } = await startResponder(
 				streamOf((response) => void writeInChunks(response, all, size)),
 			);
 			const { code, out } = await runPlinth(["api", read, "--server", address]);
@@ -135,8 +135,8 @@ describe("plinth api", () => {
 	});
 
 	it("keeps the path of the server", async () => {
-		const { address, answer } = await answering();
-		answer((request, response) => response.end(JSON.stringify({ url: request.url })));
+		const { address, respondWith } = await startResponder();
+		respondWith((request, response) => response.end(JSON.stringify({ url: request.url })));
 		for (const path of ["/plinth/", "/plinth"]) {
 			const { out } = await runPlinth(["api", read, "--server", address + path]);
 			expect(JSON.parse(out)).toEqual({ url: `/plinth/${read}` });
@@ -150,10 +150,10 @@ describe("plinth api", () => {
 	});
 });
 
-type Answer = (request: IncomingMessage, response: ServerResponse) => unknown;
+type Responder = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** A server that is none of Plinth's, and answers as it is told. */
-async function answering(first: Answer = () => {}) {
+/** A server that is none of Plinth's, which responds as it is told. */
+async function startResponder(first: Responder = () => {}) {
 	let how = first;
 	const server = createHttpServer((request, response) => {
 		request.resume();
@@ -167,14 +167,14 @@ async function answering(first: Answer = () => {}) {
 	const { port } = server.address() as AddressInfo;
 	return {
 		address: `http://127.0.0.1:${port}`,
-		answer: (next: Answer) => {
+		respondWith: (next: Responder) => {
 			how = next;
 		},
 	};
 }
 
 /** Refuses the media type of methods that are no streams, as a server does for streams. */
-function streamOf(body: (response: ServerResponse) => unknown): Answer {
+function streamOf(body: (response: ServerResponse) => unknown): Responder {
 	return ({ headers }, response) => {
 		if (headers["content-type"] === "application/json") {
 			response.writeHead(415).end();
