@@ -36,6 +36,11 @@ export const exceptions: readonly Exception[] = [
 		reason: "runs for minutes; CI runs it by itself, for a shorter time",
 	},
 	{
+		page: "docs/db-constraint-coverage.md",
+		line: /^export NODE_V8_COVERAGE=/,
+		reason: "runs for an hour; the tests of packages/db-constraint run the simulation",
+	},
+	{
 		page: "docs/db-constraint-simulation.md",
 		line: /^node src\/simulation\/main\.ts /,
 		reason: "runs for minutes; the tests of packages/db-constraint run the simulation",
