@@ -103,11 +103,6 @@ export class EventLog implements EventRecorder {
 		};
 	}
 
-	/** Resolves when the stored events were read. */
-	get loaded(): Promise<void> {
-		return this.#loaded.promise;
-	}
-
 	/** Starts to read and write the storage. */
 	start(): void {
 		const parts = () => [this.#follow(), this.#write(), this.#sweep()];

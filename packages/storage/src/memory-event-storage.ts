@@ -1,4 +1,4 @@
-import { aborted, type Clock } from "@plinth/runtime";
+import { type Clock, unlessAborted } from "@plinth/runtime";
 import { StorageUnavailable } from "./errors.ts";
 import type { EventRow, EventStorage, EventWriteOptions } from "./event-storage.ts";
 
@@ -38,13 +38,11 @@ export class MemoryEventStorage implements EventStorage {
 		this.#assertOpen();
 		const follower = new Follower();
 		this.#followers.add(follower);
-		const ended = aborted(signal);
 		try {
 			this.#dropExpired();
 			yield [...this.#rows.values()].map(({ row }) => row);
 			for (;;) {
-				await Promise.race([follower.pushed, ended]);
-				signal.throwIfAborted();
+				await unlessAborted(follower.pushed, signal);
 				this.#assertOpen();
 				yield follower.take();
 			}
