@@ -171,7 +171,9 @@ export class Deployment implements SimulatedDeployment {
 		const restored = this.#sim.observer.backUp(this);
 		return () => {
 			this.#sim.trace.add(this.info.name, () => "is restored from the backup");
+			const { incarnation = "" } = this.#authoritative.identity ?? {};
 			this.#authoritative.restore(backup);
+			this.#sim.meta.storageReplaced(incarnation);
 			this.#sim.meta.otherRestored(this.knownDeployments());
 			restored();
 		};

@@ -45,6 +45,8 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 	 * forgotten in a restore of its own before anyone has reported.
 	 */
 	#known: KnownDeployments = { stored: new Set(), deleted: new Set() };
+	/** The incarnations of storages that restores have replaced. */
+	readonly #replacedStorages = new Set<string>();
 	/** Resolves once its storage has its own uid. */
 	readonly #ownUid = Promise.withResolvers<void>();
 	/** Its last registration of itself. */
@@ -119,8 +121,12 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 		}
 	}
 
-	#registers({ uid, name: registered, version, service, recovering }: RegisteredDeployment): void {
+	#registers(deployment: RegisteredDeployment): void {
+		const { uid, name: registered, version, service, recovering } = deployment;
 		this.#names.set(uid, registered);
+		if (this.#isAbandoned(deployment)) {
+			void this.#deleteAbandoned(uid);
+		}
 		const { announced } = this.#sim.observer.records;
 		if (announced.get(uid) !== version) {
 			announced.set(uid, version);
@@ -251,6 +257,27 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			const record = isRecord ? recordOf(resource).record : undefined;
 			return record?.case === "recovery" && record.value.reportedBy.length > 0;
 		});
+	}
+
+	storageReplaced(incarnation: string): void {
+		this.#replacedStorages.add(incarnation);
+		for (const registered of this.#registered().filter((each) => this.#isAbandoned(each))) {
+			void this.#deleteAbandoned(registered.uid);
+		}
+	}
+
+	/** Whether a message has registered this for a storage that was replaced, and that had never recorded the uid. */
+	#isAbandoned({ uid, storageIncarnation }: RegisteredDeployment): boolean {
+		const { identities } = this.#sim.observer.records;
+		const isUsed = [...identities.values()].some((each) => each.has(uid));
+		return this.#replacedStorages.has(storageIncarnation) && !isUsed;
+	}
+
+	/** An operator deletes a Deployment that has no servers, and never had any. */
+	async #deleteAbandoned(uid: string): Promise<void> {
+		do {
+			await this.#sim.wait(30_000);
+		} while (!(await this.delete(uid)));
 	}
 
 	/** An operator who has deleted a Deployment deletes it again, if nobody knew of the deletion. */

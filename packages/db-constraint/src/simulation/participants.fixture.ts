@@ -145,6 +145,8 @@ export interface SimulatedMetaDeployment {
 	backUp(): () => void;
 	/** The storage of another deployment was restored, whose registry view has only this now. */
 	otherRestored(known: KnownDeployments): void;
+	/** A restore has replaced the storage of another deployment, which had this incarnation. */
+	storageReplaced(incarnation: string): void;
 	/**
 	 * Receives the message again that has registered a uid, and registers another one if the name is free. Returns whether it
 	 * has handled the message.
