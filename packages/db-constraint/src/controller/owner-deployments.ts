@@ -45,8 +45,8 @@ export function isInherited(
 }
 
 /**
- * All deployments that may store an owner, by its service and region: the one that is found there first. There are
- * several if a server has registered with the storage of no other, for example with an empty one by mistake.
+ * All deployments that may store an owner, by its service and region, which are not those of this deployment: the one
+ * that is found there first. There are several if a server has registered with the storage of no other, for example with an empty one by mistake.
  */
 export function deploymentsInPlace(
 	context: Context,
@@ -54,8 +54,8 @@ export function deploymentsInPlace(
 ): readonly DeploymentInfo[] {
 	const { environment } = context;
 	const found = findOwner(context, owner);
-	if (found === undefined || found.uid === environment.self.uid) {
-		return found === undefined ? [] : [found];
+	if (found === undefined) {
+		return [];
 	}
 	const others = environment
 		.deployments()

@@ -52,6 +52,8 @@ function registerAlpha(
 		metas: metas.map((meta) => [meta]),
 		isServing: false,
 		isRunningAt: () => false,
+		known: () => [],
+		reportTo: async () => ({ deployments: [], deleted: [], knownUids: [] }),
 		logger,
 		callTimeoutMs: 500,
 	});

@@ -30,7 +30,7 @@ import {
 	type OwnIdentity,
 	openIdentity,
 } from "./own-identity.ts";
-import { giveBack, noReport, type RegistryReport, withDeployment } from "./registry-report.ts";
+import { giveBack, type RegistryReport, withDeployment } from "./registry-report.ts";
 import { deploymentOf, metaOf, type RegisteredDeployment, recoveringOf } from "./registry-view.ts";
 import { deleteUnused, isUnused } from "./unused-registrations.ts";
 
@@ -45,10 +45,10 @@ export interface RegistrationOptions {
 	readonly isServing: boolean;
 	/** Whether a server of this deployment runs at an address that was registered before. */
 	readonly isRunningAt: (address: string) => boolean;
-	/** The deployments that are known already, also where a meta deployment does not respond now. Default: none. */
-	readonly known?: () => Iterable<RegisteredDeployment>;
-	/** What is known of the registry of a meta deployment, by its servers. Rejects with a StorageError. Default: nothing. */
-	readonly reportTo?: (servers: readonly MetaSource[]) => Promise<RegistryReport>;
+	/** The deployments that are known already, also where a meta deployment does not respond now. */
+	readonly known: () => Iterable<RegisteredDeployment>;
+	/** What is known of the registry of a meta deployment, by its servers. Rejects with a StorageError. */
+	readonly reportTo: (servers: readonly MetaSource[]) => Promise<RegistryReport>;
 	readonly logger: Logger;
 	/** The timeout of one call, in milliseconds. */
 	readonly callTimeoutMs: number;
@@ -180,7 +180,7 @@ async function giveBackOwn(
 	found: readonly Found[],
 	missing: readonly string[],
 ): Promise<boolean> {
-	const { deployment, reportTo = async () => noReport, callTimeoutMs } = options;
+	const { deployment, reportTo, callTimeoutMs } = options;
 	const { uid, predecessorUid, storageIncarnation, established } = identity;
 	const { service, region, version, address } = deployment;
 	const isRestored = found.some(({ recovering }) => recovering !== undefined);
@@ -404,7 +404,7 @@ async function admit(
  * runs would be waited for.
  */
 function relatedUids(
-	{ deployment: { service, region }, known = () => [] }: RegistrationOptions,
+	{ deployment: { service, region }, known }: RegistrationOptions,
 	{ uid, predecessorUid, formerUids, storageIncarnation }: OwnIdentity,
 	found: readonly Found[],
 ): string[] {

@@ -27,9 +27,6 @@ export interface RegistryReport {
 	readonly knownUids: readonly string[];
 }
 
-/** What a deployment reports that knows nothing. */
-export const noReport: RegistryReport = { deployments: [], deleted: [], knownUids: [] };
-
 /**
  * What the view has of a meta deployment, whichever of its servers has reported it.
  *

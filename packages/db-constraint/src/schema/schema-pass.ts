@@ -224,19 +224,14 @@ export class SchemaPass {
 
 	/** @param asserts - what must hold in the commit, besides that the record is as before. */
 	async #update(
-		change: (record: DescriptorRecord | undefined) => DescriptorRecord | undefined,
-		asserts: (
-			record: DescriptorRecord | undefined,
-		) => Promise<readonly Mutation[]> = async () => [],
+		change: (record: DescriptorRecord | undefined) => DescriptorRecord,
+		asserts: (record: DescriptorRecord | undefined) => Promise<readonly Mutation[]>,
 	): Promise<void> {
 		const { backend, runtime } = this.#context;
 		for (;;) {
 			const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
 			const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
 			const value = change(record);
-			if (value === undefined) {
-				return;
-			}
 			try {
 				await backend.commit([
 					putRecord(runtime, descriptorRecord, stored?.resource, { case: "descriptor", value }),

@@ -202,10 +202,9 @@ export class ShadowIndex {
 		return () => this.#endpointListeners.delete(listener);
 	}
 
-	/** Calls the listener with each stored entry of the registry view, until the returned function is called. */
-	onRegistryEntry(listener: (entry: RegistryEntry) => void): () => void {
+	/** Calls the listener with each stored entry of the registry view. */
+	onRegistryEntry(listener: (entry: RegistryEntry) => void): void {
 		this.#registryListeners.add(listener);
-		return () => this.#registryListeners.delete(listener);
 	}
 
 	/** Calls the listener when the record of the deployment has changed, until the returned function is called. */
