@@ -60,6 +60,7 @@ export type FaultName =
 	| "read the guard after establishing"
 	| "receive no reports of releases"
 	| "record a holder that was dropped"
+	| "register once with a restored registry"
 	| "remove an owner after the deployment that decided was dropped"
 	| "remove the last owner reference before deleting"
 	| "remove the record of a server that runs"

@@ -272,6 +272,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A meta deployment that was restored is complete only once some deployment has reported.",
 		seed: 97,
 	},
+	"register once with a restored registry": {
+		rule: "A restored meta deployment that is complete is told once more what was announced.",
+		test: {
+			file: "registry/restored-meta.test.ts",
+			name: "is registered with once more when it is complete, until that succeeds",
+		},
+	},
 	"announce a version that is no longer active": {
 		rule: "A restored meta deployment is told the version of the active schema.",
 		test: {

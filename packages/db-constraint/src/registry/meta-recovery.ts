@@ -120,7 +120,8 @@ export async function openMetaStorage(
 
 /**
  * Takes over what a deployment knows of the registry. One that is complete may lack the deployment that reports, if no
- * other one knew of it: it takes over that one alone, and deletions.
+ * other one knew of it: it takes over that one alone, if it lacks it, and deletions. The report may be late, and what the
+ * deployment has announced since is newer, whatever the clocks say.
  *
  * @throws StorageError if the storage can't be read or written.
  */
@@ -168,7 +169,7 @@ async function addOwn(
 	report: Pick<ReportRegistryRequest, "deployments" | "deleted">,
 ): Promise<boolean> {
 	try {
-		await commitGiven(storage, await givenBack(storage, report));
+		await commitGiven(storage, await givenBack(storage, report, { replaces: false }));
 		return true;
 	} catch (failure) {
 		if (!isConflict(failure)) {
@@ -189,10 +190,15 @@ async function commitGiven(
 	}
 }
 
-/** What is to be written of a report, each part of which may be committed by itself. */
+/**
+ * What is to be written of a report, each part of which may be committed by itself.
+ *
+ * @param options - `replaces`: whether Deployments that exist get the content of the report if that is newer. Default: yes.
+ */
 async function givenBack(
 	{ backend, runtime }: MetaStorage,
 	{ deployments, deleted }: Pick<ReportRegistryRequest, "deployments" | "deleted">,
+	{ replaces = true }: { readonly replaces?: boolean } = {},
 ): Promise<readonly (readonly Mutation[])[]> {
 	const stored = await listStrongly(backend, Deployment);
 	const records = (await listStrongly(backend, DeletedDeployment)).map(deletionOf);
@@ -223,7 +229,7 @@ async function givenBack(
 			put.generation = resource.generation;
 			names.push(put);
 			given.push([{ op: "put", resource: put, expectedVersion: "" }, notDeleted]);
-		} else if (before.generation < resource.generation && resource.data !== undefined) {
+		} else if (replaces && before.generation < resource.generation && resource.data !== undefined) {
 			const { data, generation } = resource;
 			const put = { ...before, data, generation };
 			given.push([{ op: "put", resource: put, expectedVersion: before.version }, notDeleted]);

@@ -64,6 +64,8 @@ export class OwnRegistration {
 	/** Whether this server has started with the stored view, and has not been registered since. */
 	#isAlone = false;
 	#announced: string | undefined;
+	/** The version that was to be announced last: it may be registered, and the response not be there yet. */
+	#toAnnounce: string | undefined;
 	#established = false;
 
 	constructor(options: OwnRegistrationOptions) {
@@ -206,6 +208,7 @@ export class OwnRegistration {
 		if (this.#registration === undefined) {
 			throw unavailable("the deployment is not registered yet");
 		}
+		this.#toAnnounce = version;
 		const { predecessorUid } = this.#registration.registered;
 		const fields = { currentVersion: version, established: predecessorUid !== "" };
 		await this.#update(this.#registration, fields);
@@ -262,8 +265,8 @@ export class OwnRegistration {
 		);
 		const isActive =
 			isPlanted("announce a version that is no longer active") || this.#options.isActive();
-		if (this.#announced !== undefined && isActive) {
-			await this.announce(this.#announced);
+		if (this.#toAnnounce !== undefined && isActive) {
+			await this.announce(this.#toAnnounce);
 		}
 	}
 

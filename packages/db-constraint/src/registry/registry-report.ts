@@ -8,6 +8,7 @@ import {
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { idOf, resourceOf } from "@plinth/resource";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import { type DeploymentInfo, takenOver } from "./environment.ts";
 import { anyOf, unavailable } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
@@ -111,28 +112,49 @@ export interface RegistryReportsOptions {
 	readonly logger: Logger;
 	/** Reports to a meta deployment. Called again if it rejects, while that is recovering. */
 	readonly report: (recovering: RecoveringMeta) => Promise<void>;
-	/** Registers with a meta deployment that has the report. Called again if it rejects: it may be complete by then. */
+	/**
+	 * Registers with a meta deployment that has the report, and once more when that is complete. Called again if it rejects:
+	 * it may be complete by then.
+	 */
 	readonly registerAgain: (servers: readonly MetaSource[]) => Promise<void>;
 }
 
 const again = { baseMs: 250, maxMs: 5_000 } as const;
 
-/** Reports to each meta deployment that was restored, once for each of its incarnations. */
+/**
+ * Reports to each meta deployment that was restored, once for each of its incarnations, and registers with it again.
+ *
+ * A report of another deployment may come later, and replace what this one has announced since by what was known before:
+ * clocks decide which is newer. None can once the meta deployment is complete: then this one registers once more.
+ */
 export class RegistryReports {
 	readonly #options: RegistryReportsOptions;
 	/** The uids of the meta deployments to which reports are made or in progress. */
 	readonly #reported = new Set<string>();
+	/** The meta deployments that are not complete, by uid, with their servers as they were known last. */
+	readonly #recovering = new Map<string, RecoveringMeta>();
 
 	constructor(options: RegistryReportsOptions) {
 		this.#options = options;
 	}
 
-	/** Begins reports to meta deployments that were restored since. */
+	/** Begins reports to meta deployments that were restored since, and registers with those that are complete since. */
 	begin(signal: AbortSignal): void {
-		for (const { meta } of this.#options.sources.recovering()) {
-			if (!this.#reported.has(meta.uid)) {
-				this.#reported.add(meta.uid);
-				void this.#report(meta.uid, signal);
+		const recovering = this.#options.sources.recovering();
+		for (const [uid, complete] of this.#recovering) {
+			if (!recovering.some(({ meta }) => meta.uid === uid)) {
+				this.#recovering.delete(uid);
+				if (!isPlanted("register once with a restored registry")) {
+					void this.#registerOnceMore(complete, signal);
+				}
+			}
+		}
+		for (const each of recovering) {
+			const { uid } = each.meta;
+			this.#recovering.set(uid, each);
+			if (!this.#reported.has(uid)) {
+				this.#reported.add(uid);
+				void this.#report(uid, signal);
 			}
 		}
 	}
@@ -159,6 +181,21 @@ export class RegistryReports {
 				return;
 			} catch (failure) {
 				logger.debug({ err: failure, uid }, "could not report to a meta deployment");
+			}
+			await backoff.wait(signal).catch(() => {});
+		}
+	}
+
+	/** Retries until it succeeds, or the signal aborts. Never rejects. */
+	async #registerOnceMore({ meta, servers }: RecoveringMeta, signal: AbortSignal): Promise<void> {
+		const { runtime, logger, registerAgain } = this.#options;
+		const backoff = new Backoff({ ...again, clock: runtime.clock, random: runtime.random });
+		while (!signal.aborted) {
+			try {
+				await registerAgain(servers);
+				return;
+			} catch (failure) {
+				logger.debug({ err: failure, uid: meta.uid }, "could not register with it once more");
 			}
 			await backoff.wait(signal).catch(() => {});
 		}

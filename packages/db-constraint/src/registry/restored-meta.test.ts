@@ -122,6 +122,22 @@ async function deployments({
 	return new Map(resources.map(({ id }) => [id?.name ?? "", id?.uid ?? ""]));
 }
 
+/** The version that a deployment has announced. */
+async function versionOf({ client }: Started, name: string): Promise<string | undefined> {
+	const { resource } = await client.read({ id: idOf(Deployment, name) });
+	return resource && decodeShared(Deployment, resource).data.currentVersion;
+}
+
+/** The Deployment as it was before, by a clock that was far ahead. */
+async function withOlderVersion({ client }: Started, name: string): Promise<Resource> {
+	const { resource } = await client.read({ id: idOf(Deployment, name) });
+	if (resource?.id === undefined) {
+		throw new Error(`no Deployment ${name}`);
+	}
+	const data = { ...decodeShared(Deployment, resource).data, currentVersion: "v0" };
+	return { ...resourceOf(Deployment, { id: resource.id, data }), generation: "7".repeat(26) };
+}
+
 async function deletions({ backend }: Pick<Started, "backend">): Promise<readonly string[]> {
 	const { resources } = await backend.list(
 		{ type: DeletedDeployment.type, ...everywhere },
@@ -179,6 +195,32 @@ function lagging(backend: StorageBackend) {
 		},
 	});
 	return { backend: decorated, reads };
+}
+
+/** Reports to a meta deployment that is recovering, as long as `recovering` has it. Some registrations with it fail. */
+function reporting(fails: { failing: number }) {
+	const runtime = seededRuntime({ seed: 1 });
+	const meta: RegisteredDeployment = {
+		...{ uid: "meta", name: "meta-r1", service: "meta", region: "r1", version: "v1" },
+		...{ address: "meta-r1", disabled: false, established: true, predecessorUid: "" },
+		...{ storageIncarnation: "two", wantedVersion: "", recovering: true },
+	};
+	const recovering = [{ meta, servers: [] }];
+	const calls: string[] = [];
+	const reports = new RegistryReports({
+		...{ runtime, logger: silentLogger, sources: { recovering: () => [...recovering] } },
+		report: async () => {
+			calls.push("report");
+		},
+		registerAgain: async () => {
+			calls.push("register again");
+			if (fails.failing > 0) {
+				fails.failing -= 1;
+				throw new ConnectError("the request was lost", Code.Unavailable);
+			}
+		},
+	});
+	return { runtime, reports, recovering, calls };
 }
 
 describe("a meta deployment that was restored", () => {
@@ -360,6 +402,48 @@ describe("a meta deployment that was restored", () => {
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1")?.disabled === false);
 	});
 
+	it("has what a deployment has announced since, though another one has reported something else later", async () => {
+		const { lab, meta, alpha } = await begun();
+		await alpha.references.until("announced", AbortSignal.timeout(300_000));
+		const beta = await lab.start("beta", "r1");
+		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
+		await beta.stop();
+		const backup = await backUp(meta.backend);
+		await alpha.stop();
+		const after = await restore(lab, meta, backup);
+		const reported = Promise.withResolvers<void>();
+		const info: Logger["info"] = (_, text) =>
+			text.startsWith("reported to a meta deployment") && reported.resolve();
+		const again = await lab.start("alpha", "r1", {
+			...{ backend: alpha.backend, logger: { ...silentLogger, info } },
+		});
+		await again.references.until("announced", AbortSignal.timeout(300_000));
+		await reported.promise;
+		expect(await versionOf(after, "alpha-r1")).toBe("v1");
+		const storage = { backend: after.backend, runtime: systemRuntime };
+		const deployments = [await withOlderVersion(after, "alpha-r1")];
+		await acceptReport(storage, beta.registry.self.uid, {
+			deployments,
+			deleted: [],
+			knownUids: [],
+		});
+		await whenComplete(after, again);
+		await vi.waitFor(async () => expect(await versionOf(after, "alpha-r1")).toBe("v1"), {
+			timeout: 60_000,
+		});
+	});
+
+	it("keeps what a deployment has announced since, when its report arrives once more", async () => {
+		const { meta, alpha } = await begun();
+		await alpha.references.until("announced", AbortSignal.timeout(300_000));
+		const storage = { backend: meta.backend, runtime: systemRuntime };
+		const deployments = [await withOlderVersion(meta, "alpha-r1")];
+		await acceptReport(storage, alpha.registry.self.uid, {
+			...{ deployments, deleted: [], knownUids: [] },
+		});
+		expect(await versionOf(meta, "alpha-r1")).toBe("v1");
+	});
+
 	it("keeps the version of the active schema, though a server with another one reports", async () => {
 		const lab = new RegistryLab();
 		const meta = await lab.start("meta", "r1", { storageIncarnation: "one" });
@@ -376,8 +460,7 @@ describe("a meta deployment that was restored", () => {
 		await next.stop();
 		const after = await restore(lab, meta, await backUp(meta.backend));
 		await reported.promise;
-		const { resource } = await after.client.read({ id: idOf(Deployment, "alpha-r1") });
-		expect(resource && decodeShared(Deployment, resource).data.currentVersion).toBe("v2");
+		expect(await versionOf(after, "alpha-r1")).toBe("v2");
 	});
 
 	it("keeps both when the name of a deleted deployment was used again", async () => {
@@ -432,30 +515,28 @@ describe("a meta deployment that was restored", () => {
 	});
 
 	it("is registered with again until that succeeds, though it is complete once all have reported", async () => {
-		const runtime = seededRuntime({ seed: 1 });
-		const meta: RegisteredDeployment = {
-			...{ uid: "meta", name: "meta-r1", service: "meta", region: "r1", version: "v1" },
-			...{ address: "meta-r1", disabled: false, established: true, predecessorUid: "" },
-			...{ storageIncarnation: "two", wantedVersion: "", recovering: true },
-		};
-		const recovering = [{ meta, servers: [] }];
-		const calls: string[] = [];
-		const reports = new RegistryReports({
-			...{ runtime, logger: silentLogger, sources: { recovering: () => recovering } },
-			report: async () => {
-				calls.push("report");
-				recovering.pop();
-			},
-			registerAgain: async () => {
-				calls.push("register again");
-				if (calls.length < 4) {
-					throw new ConnectError("the request was lost", Code.Unavailable);
-				}
-			},
-		});
+		const { runtime, reports, recovering, calls } = reporting({ failing: 2 });
 		reports.begin(new AbortController().signal);
+		recovering.pop();
 		await runtime.scheduler.advance(60_000);
 		expect(calls).toEqual(["report", ...Array(3).fill("register again")]);
+	});
+
+	it("is registered with once more when it is complete, until that succeeds", async () => {
+		const fails = { failing: 0 };
+		const { runtime, reports, recovering, calls } = reporting(fails);
+		const { signal } = new AbortController();
+		reports.begin(signal);
+		await runtime.scheduler.advance(60_000);
+		reports.begin(signal);
+		await runtime.scheduler.advance(60_000);
+		expect(calls.splice(0)).toEqual(["report", "register again"]);
+		recovering.pop();
+		fails.failing = 2;
+		reports.begin(signal);
+		reports.begin(signal);
+		await runtime.scheduler.advance(60_000);
+		expect(calls).toEqual(Array(3).fill("register again"));
 	});
 
 	it("listens no more often for the end of the server, the longer it waits", async () => {
