@@ -13,6 +13,7 @@ import { addEdit } from "./commands/edit.ts";
 import { addEvents } from "./commands/events.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addGet, addList } from "./commands/get.ts";
+import { addHistory } from "./commands/history.ts";
 import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
 import { addStatus } from "./commands/status.ts";
@@ -30,7 +31,7 @@ import { explainUsage } from "./usage-error.ts";
 
 /** All commands, in the order of the help text. Add a new command here. */
 const commands: readonly AddCommand[] = [
-	...[addGet, addList, addWatch, addDescribe, addEvents, addStatus],
+	...[addGet, addList, addWatch, addDescribe, addHistory, addEvents, addStatus],
 	...[addApply, addDiff, addEdit, addDelete, addWait],
 	...[addRefs, addTypes, addExplain, addControllers, addDeployments, addBackup, addApi],
 	...[addContext, addCompletion, addVersion],

@@ -7,7 +7,7 @@ describe("the package", () => {
 		const files = globSync("gen/**/*.ts", {
 			cwd: import.meta.dirname,
 			exclude: [
-				...["backup/**", "controller/**", "event/**", "meta/**", "schema/**"],
+				...["backup/**", "controller/**", "event/**", "history/**", "meta/**", "schema/**"],
 				"type/v1/table_*",
 			].map((path) => `gen/plinth/${path}`),
 		});
@@ -16,6 +16,7 @@ describe("the package", () => {
 			expect(proto).toMatchObject(await import(new URL(file, import.meta.url).href));
 		}
 		expect(proto.EventService.typeName).toBe("plinth.event.v1.EventService");
+		expect(proto.HistoryService.typeName).toBe("plinth.history.v1.HistoryService");
 		expect(proto.ControllerService.typeName).toBe("plinth.controller.v1.ControllerService");
 	});
 });

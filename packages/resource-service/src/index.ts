@@ -14,6 +14,7 @@ export {
 	createCallerAuthenticator,
 } from "./access/request-caller.ts";
 export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
+export { createHistoryService, type HistoryServiceOptions } from "./history/history-service.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";

@@ -1,9 +1,9 @@
-import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { Resource, ResourceService } from "@plinth/proto";
 import { type Authorizer, type EventRecorder, noEvents, type TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
-import { toConnectError } from "./errors/storage-failure.ts";
+import { ErrorBoundary } from "./errors/error-boundary.ts";
 import { EventEncoding } from "./read/event-encoding.ts";
 import { JsonForms } from "./read/json-forms.ts";
 import { list } from "./read/list.ts";
@@ -11,7 +11,6 @@ import { listByOwner } from "./read/list-by-owner.ts";
 import { PagedLists } from "./read/paged-lists.ts";
 import { read } from "./read/read.ts";
 import { WatchList } from "./read/watch-list.ts";
-import { sendableError } from "./requests/limits.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { MessageRules } from "./validation/message-rules.ts";
 import { deleteResource } from "./write/delete.ts";
@@ -104,37 +103,4 @@ export function createResourceService(
 				boundary.explain("WatchList", call, failure),
 			),
 	};
-}
-
-/**
- * Maps the failures of a method to the errors that its caller receives. A failure that only a bug explains is
- * logged once, with its cause; the caller receives Internal without any details.
- */
-class ErrorBoundary {
-	readonly #logger: Logger;
-
-	constructor(logger: Logger) {
-		this.#logger = logger;
-	}
-
-	async run<T>(method: string, call: HandlerContext, respond: () => Promise<T>): Promise<T> {
-		try {
-			return await respond();
-		} catch (failure) {
-			throw this.explain(method, call, failure);
-		}
-	}
-
-	/** The error that the caller receives for a failure. */
-	explain(method: string, call: HandlerContext, failure: unknown): ConnectError {
-		const known = toConnectError(failure);
-		if (known !== undefined) {
-			return sendableError(known);
-		}
-		if (call.signal.aborted) {
-			return ConnectError.from(call.signal.reason, Code.Canceled);
-		}
-		this.#logger.error({ method, err: failure }, "internal error in the resource service");
-		return new ConnectError("internal error", Code.Internal);
-	}
 }

@@ -70,4 +70,4 @@ export {
 	type TenancyLike,
 } from "./scope.ts";
 export { AsynchronousHook } from "./synchronous.ts";
-export { isUlid, newUlid } from "./ulid.ts";
+export { isUlid, newUlid, ulidTimeMs } from "./ulid.ts";

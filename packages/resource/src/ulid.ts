@@ -1,5 +1,5 @@
 import type { Runtime } from "@plinth/runtime";
-import { isValid } from "ulid";
+import { decodeTime, isValid } from "ulid";
 
 /** Crockford's base 32. */
 const digits = Uint8Array.from("0123456789ABCDEFGHJKMNPQRSTVWXYZ", (digit) => digit.charCodeAt(0));
@@ -27,4 +27,9 @@ export function newUlid(runtime: Pick<Runtime, "clock" | "random">): string {
 /** Whether the string is a ULID in its canonical upper-case form. */
 export function isUlid(value: string): boolean {
 	return isValid(value) && value === value.toUpperCase();
+}
+
+/** When a ULID was generated, in milliseconds since 1970; `undefined` if it is none. */
+export function ulidTimeMs(ulid: string): number | undefined {
+	return isUlid(ulid) ? decodeTime(ulid) : undefined;
 }

@@ -14,6 +14,7 @@ import {
 	defaultStorageLimits,
 	type EventStorage,
 	evaluateMutations,
+	type HistorySource,
 	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
@@ -64,7 +65,7 @@ export interface EtcdBackendOptions extends EtcdOptions {
 }
 
 /** A storage in etcd. */
-export interface EtcdBackend extends StorageBackend {
+export interface EtcdBackend extends StorageBackend, HistorySource {
 	/** The identity of the store. */
 	readonly identity: EtcdStorageIdentity;
 	/** Aborts when etcd has lost history that this storage has seen. */
@@ -215,18 +216,21 @@ class OpenEtcdBackend implements EtcdBackend {
 	countByTypeIn: StorageBackend["countByTypeIn"] = async (unit, options) =>
 		(await this.#store(options)).countByTypeIn(unit);
 
+	history: HistorySource["history"] = async (name, options) =>
+		(await this.#store(options)).history(name, options.signal);
+
 	watchList: StorageBackend["watchList"] = (query, options) =>
 		this.#parts.state.store.watch(query, options, (signal) => this.catchUp(signal));
 
 	async commit(
 		mutations: readonly Mutation[],
-		{ fence, dryRun }: CommitOptions = {},
+		{ fence, dryRun, writtenBy }: CommitOptions = {},
 	): Promise<CommitResult> {
 		this.#assertOpen();
 		const { limits, groups, catchUp, state } = this.#parts;
 		checkCommitLimits(mutations, limits);
 		if (!dryRun) {
-			return groups.commit(mutations, fence);
+			return groups.commit(mutations, { fence, writtenBy });
 		}
 		await (fence === undefined ? catchUp.newest() : catchUp.newestWithin(fence));
 		const effects = evaluateMutations(mutations, state.store);

@@ -16,6 +16,7 @@ import {
 	type EventStorage,
 	evaluateMutations,
 	Fenced,
+	type HistorySource,
 	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
@@ -71,7 +72,7 @@ export interface SqliteBackendOptions {
 }
 
 /** A storage in a SQLite file, which can be backed up and restored while it is open. */
-export interface SqliteBackend extends StorageBackend {
+export interface SqliteBackend extends StorageBackend, HistorySource {
 	/** The identity of the storage; `restore` changes it. */
 	readonly identity: StorageIdentity;
 	/**
@@ -248,16 +249,21 @@ class Backend implements SqliteBackend {
 	countByTypeIn: StorageBackend["countByTypeIn"] = async (unit, options) =>
 		(await this.#state(options)).countByTypeIn(unit);
 
+	history: HistorySource["history"] = async (name, options) =>
+		(await this.#state(options)).history(name, options.signal);
+
 	watchList: StorageBackend["watchList"] = (query, options) =>
 		this.#store.watch(query, options, (signal) => this.catchUp(signal));
 
 	async commit(
 		mutations: readonly Mutation[],
-		{ fence, dryRun, rebase }: CommitOptions = {},
+		{ fence, dryRun, rebase, writtenBy }: CommitOptions = {},
 	): Promise<CommitResult> {
 		this.#assertOpen();
 		checkCommitLimits(mutations, this.#parts.limits);
-		return dryRun ? this.#dryRun(mutations, fence) : this.#groups.commit(mutations, fence, rebase);
+		return dryRun
+			? this.#dryRun(mutations, fence)
+			: this.#groups.commit(mutations, { fence, rebase, writtenBy });
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

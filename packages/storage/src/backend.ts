@@ -53,6 +53,11 @@ export interface CommitOptions {
 	 * absent, the deployment itself, which may reference everything.
 	 */
 	readonly caller?: Caller | undefined;
+	/**
+	 * Who makes the commit, for people: the subject of a caller, or the name of a controller. It is kept in memory with the
+	 * recent versions of the resources, on this server only. If absent, the deployment itself: `deploymentWriter`.
+	 */
+	readonly writtenBy?: string | undefined;
 	/** Checks everything and changes nothing. */
 	readonly dryRun?: boolean | undefined;
 	/**

@@ -3,6 +3,7 @@ import { displayName, freezeInDevelopment, nameKey, type ResourceName } from "@p
 import { CasFailure, WrongUid } from "./errors.ts";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import { requireNamed } from "./state-store/resource-key.ts";
+import { deploymentWriter } from "./written-by.ts";
 
 /** Looks up stored resources by name: a state store, or one with pending commits on top. */
 export interface StateView {
@@ -22,10 +23,13 @@ export type MutationEffect =
 	| { readonly kind: "none" };
 
 /** A change of the state. */
-export type StateChange =
-	| { readonly op: "put"; readonly resource: Resource }
-	/** With the last stored resource. */
-	| { readonly op: "delete"; readonly resource: Resource };
+export interface StateChange {
+	readonly op: "put" | "delete";
+	/** The stored resource; for a deletion, the last one. */
+	readonly resource: Resource;
+	/** See `CommitOptions.writtenBy`; absent if another server has made the commit. */
+	readonly writtenBy?: string | undefined;
+}
 
 /**
  * Decides a commit: checks the expected version and uid of each mutation and returns one effect per
@@ -175,10 +179,13 @@ export function changesNothing(effects: readonly MutationEffect[]): boolean {
 /**
  * Assigns the version to the effects. Returns the result of the commit, and the changes to apply. The
  * resources in both are the same objects, frozen in development.
+ *
+ * @param writtenBy See `CommitOptions.writtenBy`.
  */
 export function assignVersion(
 	effects: readonly MutationEffect[],
 	version: string,
+	writtenBy: string = deploymentWriter,
 ): { readonly commit: CommitResult; readonly changes: readonly StateChange[] } {
 	const changes: StateChange[] = [];
 	const resources: (Resource | undefined)[] = [];
@@ -186,9 +193,9 @@ export function assignVersion(
 		let stored: Resource | undefined;
 		if (effect.kind === "put") {
 			stored = freezeInDevelopment({ ...effect.resource, version });
-			changes.push({ op: "put", resource: stored });
+			changes.push({ op: "put", resource: stored, writtenBy });
 		} else if (effect.kind === "delete") {
-			changes.push({ op: "delete", resource: effect.stored });
+			changes.push({ op: "delete", resource: effect.stored, writtenBy });
 		}
 		resources.push(stored);
 	}

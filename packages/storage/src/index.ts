@@ -42,6 +42,13 @@ export {
 	maxEventRows,
 } from "./event-storage.ts";
 export { firstRevisionAfterRestore } from "./first-revision-after-restore.ts";
+export type {
+	HistoryOptions,
+	HistorySource,
+	StoredHistory,
+	StoredVersion,
+	VersionChange,
+} from "./history.ts";
 export {
 	checkCommitLimits,
 	checkGrowth,
@@ -67,3 +74,4 @@ export {
 	type WatchDeliveriesOptions,
 } from "./watch/watch-deliveries.ts";
 export type { WatchEvent } from "./watch-event.ts";
+export { deploymentWriter } from "./written-by.ts";

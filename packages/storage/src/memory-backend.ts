@@ -3,6 +3,7 @@ import type { CommitOptions, StorageBackend } from "./backend.ts";
 import { assignVersion, changesNothing } from "./compare-and-swap.ts";
 import { decideCommit } from "./decide-commit.ts";
 import { Fenced, StorageUnavailable, WatchClosed } from "./errors.ts";
+import type { HistorySource } from "./history.ts";
 import {
 	checkCommitLimits,
 	checkGrowth,
@@ -26,7 +27,9 @@ export interface MemoryBackendOptions {
 }
 
 /** A storage in memory only: for tests, and for servers whose state may be lost. */
-export function createMemoryBackend(options: MemoryBackendOptions = {}): StorageBackend {
+export function createMemoryBackend(
+	options: MemoryBackendOptions = {},
+): StorageBackend & HistorySource {
 	const { runtime = systemRuntime, leases = new LocalLeases(), deliveries } = options;
 	const limits = { ...defaultStorageLimits, ...options.limits };
 	const store = new StateStore(runtime, limits, deliveries);
@@ -47,7 +50,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 
 	function commit(
 		mutations: readonly Mutation[],
-		{ fence, dryRun, rebase }: CommitOptions,
+		{ fence, dryRun, rebase, writtenBy }: CommitOptions,
 	): CommitResult {
 		open();
 		checkCommitLimits(mutations, limits);
@@ -61,7 +64,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 			return assignVersion(effects, "").commit;
 		}
 		const revision = store.revision + 1;
-		const stamped = assignVersion(effects, String(revision));
+		const stamped = assignVersion(effects, String(revision), writtenBy);
 		store.apply(revision, stamped.changes);
 		return stamped.commit;
 	}
@@ -78,6 +81,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): Storage
 		listByOwner: async (owner, options) => open().listByOwner(owner, options),
 		countByType: async () => open().countByType(),
 		countByTypeIn: async (unit) => open().countByTypeIn(unit),
+		history: async (name, { signal }) => open().history(name, signal),
 		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),
 		commit: async (mutations, commitOptions = {}) => commit(mutations, commitOptions),
 		catchUp: async () => open().version,

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { displayName, sameName } from "@plinth/resource";
 import { callFailure } from "../api/call-failure.ts";
 import { idAt } from "../api/known-types.ts";
@@ -33,43 +33,101 @@ export async function edit(session: ServerSession, words: readonly string[]): Pr
 	const { version, status, ...document } = documentOf(resource, types);
 	const file = join(mkdtempSync(join(tmpdir(), "plinth-edit-")), `${name}.yaml`);
 	const original = toYaml(document satisfies JsonObject);
-	let text = header + original;
-	for (;;) {
-		writeFileSync(file, text, { mode: 0o600 });
-		const code = await io.runEditor(io.env.VISUAL || io.env.EDITOR || "vi", file);
-		if (code !== 0) {
-			throw new Failure(
-				exitCodes.failed,
-				`the editor exited with code ${code}, and nothing was changed; its file is ${file}`,
-			);
-		}
-		const edited = readFileSync(file, "utf8");
-		const content = withoutComments(edited);
-		if (content.trim() === "" || content === withoutComments(original)) {
-			rmSync(dirname(file), { recursive: true });
+	try {
+		const done = await editUntilApplied(session, { file, original }, (text) =>
+			apply(session, file, text, idAt(type, name, session.place)),
+		);
+		rmSync(dirname(file), { recursive: true });
+		if (done === undefined) {
 			io.err("nothing was changed\n");
-			return exitCodes.ok;
+		} else {
+			io.out(`${done}\n`);
+		}
+		return exitCodes.ok;
+	} catch (error) {
+		if (io.signal.aborted) {
+			// The command ends without the message of the failure.
+			io.err(`interrupted: your edit is in ${file}\n`);
+		}
+		throw error;
+	}
+}
+
+/**
+ * Opens the editor, and again with the problem in the file if what it leaves is refused, until it is applied or the user
+ * gives up.
+ *
+ * @returns what was done; `undefined` if nothing was changed.
+ * @throws Failure that names the file, which is kept.
+ */
+async function editUntilApplied(
+	{ io, settings }: ServerSession,
+	{ file, original }: { readonly file: string; readonly original: string },
+	applyText: (text: string) => Promise<string>,
+): Promise<string | undefined> {
+	let comment = header;
+	let content = original;
+	let refusal: Failure | undefined;
+	for (;;) {
+		const text = comment + content;
+		writeFileSync(file, text, { mode: 0o600 });
+		const edited = await editedText(io, file);
+		const next = withoutComment(edited, comment);
+		if (isUnchanged(next, original)) {
+			return undefined;
+		}
+		if (refusal !== undefined && next === content) {
+			throw kept(refusal, file);
 		}
 		try {
-			const done = await apply(session, file, edited, idAt(type, name, session.place));
-			rmSync(dirname(file), { recursive: true });
-			io.out(`${done}\n`);
-			return exitCodes.ok;
+			return await applyText(edited);
 		} catch (error) {
-			const failure = callFailure(error, session.settings.endpoint.server);
-			const mayRepeat =
-				io.isInteractive &&
-				edited !== text &&
-				(failure.exitCode === exitCodes.usage || failure.exitCode === exitCodes.failed);
-			if (!mayRepeat) {
-				throw new Failure(
-					failure.exitCode,
-					`${failure.message}\nyour edit is in ${file}: correct it and run plinth apply -f`,
-				);
+			refusal = callFailure(error, settings.endpoint.server);
+			if (!io.isInteractive || io.signal.aborted || !isRefusal(refusal)) {
+				throw kept(refusal, file);
 			}
-			text = withProblem(failure.message, content);
+			comment = commentOn(refusal);
+			content = next;
 		}
 	}
+}
+
+/** What the editor leaves in the file. @throws Failure if it fails. */
+async function editedText(io: ServerSession["io"], file: string): Promise<string> {
+	const command = io.env.VISUAL || io.env.EDITOR || "vi";
+	const code = await io.runEditor(command, file);
+	if (code !== 0) {
+		throw new Failure(
+			exitCodes.failed,
+			`the editor exited with code ${code}, and nothing was changed; its file is ${file}${code === noSuchCommand ? `. Is ${command} installed? Set EDITOR to the one to use` : ""}`,
+		);
+	}
+	try {
+		return readFileSync(file, "utf8");
+	} catch (error) {
+		const why = error instanceof Error ? error.message : String(error);
+		throw new Failure(exitCodes.failed, `the editor has left no file: ${why}`);
+	}
+}
+
+/** The exit code of a shell that does not find the command. */
+const noSuchCommand = 127;
+
+/** Whether the server or this command refuses the document itself, so that another one may be accepted. */
+function isRefusal({ exitCode, cause }: Failure): boolean {
+	return (
+		exitCode === exitCodes.usage ||
+		exitCode === exitCodes.failed ||
+		(cause instanceof ConnectError &&
+			[Code.FailedPrecondition, Code.PermissionDenied].includes(cause.code))
+	);
+}
+
+function kept({ exitCode, message }: Failure, file: string): Failure {
+	return new Failure(
+		exitCode,
+		`${message}\nyour edit is in ${file}: correct it and run plinth apply -f`,
+	);
 }
 
 async function apply(
@@ -112,15 +170,27 @@ async function apply(
 function located(error: unknown, wanted: WantedResource, session: ServerSession): Failure {
 	const failure = callFailure(error, session.settings.endpoint.server);
 	return failure.cause instanceof ConnectError && failure.message.startsWith("resource.")
-		? new Failure(failure.exitCode, locate(wanted.source, failure.message))
+		? new Failure(failure.exitCode, locate(wanted.source, failure.message), {
+				cause: failure.cause,
+			})
 		: failure;
 }
 
-function withoutComments(text: string): string {
-	return text.replaceAll(/^#.*\n?/gm, "");
+/** Whether the document is empty, or the original: comments of the user change nothing. */
+function isUnchanged(content: string, original: string): boolean {
+	const meant = content.replaceAll(/^#.*\n?/gm, "");
+	return meant.trim() === "" || meant === original;
 }
 
-function withProblem(message: string, content: string): string {
+/** The file without the lines of the comment at its top that are still there. */
+function withoutComment(text: string, comment: string): string {
+	const own = new Set(comment.split("\n"));
+	const lines = text.split("\n");
+	const first = lines.findIndex((line) => !own.has(line));
+	return first === -1 ? "" : lines.slice(first).join("\n");
+}
+
+function commentOn({ message }: Failure): string {
 	const problem = message.replaceAll(/^/gm, "# ");
-	return `${header}#\n${problem}\n${content}`;
+	return `${header}#\n${problem}\n`;
 }

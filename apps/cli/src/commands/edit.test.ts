@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { Film } from "../cinema.fixture.ts";
 import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
-import { runPlinth } from "../run-plinth.fixture.ts";
+import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
 beforeEach(async () => {
@@ -82,6 +82,71 @@ describe("edit", () => {
 		expect(seen[2]).toContain("resource.data.title is required\n");
 		expect(seen[2]).not.toContain("titel: Film");
 		expect(await title()).toBe("Better");
+	});
+
+	it("keeps the comments of the user, and ends when the refused document is left as it is", async () => {
+		const { code, err, seen, file } = await edit([
+			(text) => `${text.replace("title: Alien", 'title: ""')}# why: no title yet\n`,
+			(text) => text,
+		]);
+		expect(code).toBe(1);
+		expect(seen).toHaveLength(2);
+		expect(seen[1]).toMatch(/^# Edit the resource below.*\n# .*\n#\n# .*title is required\n/);
+		expect(seen[1]).toContain('data:\n  title: ""\n');
+		expect(seen[1]).toMatch(/# why: no title yet\n$/);
+		expect(err).toContain("title is required\nyour edit is in ");
+		expect(readFileSync(file, "utf8")).toContain('title: ""');
+		expect(await title()).toBe("Alien");
+		rmSync(dirname(file), { recursive: true });
+	});
+
+	it("ends without a change when the refused document is emptied or taken back", async () => {
+		for (const step of [() => "", (text: string) => text.replace('title: ""', "title: Alien")]) {
+			const { code, err, file } = await edit([
+				(text) => text.replace("title: Alien", 'title: ""'),
+				step,
+			]);
+			expect({ code, err }).toEqual({ code: 0, err: "nothing was changed\n" });
+			expect(isThere(file)).toBe(false);
+		}
+	});
+
+	it("shows several refusals one after the other, each instead of the one before", async () => {
+		const { code, seen } = await edit([
+			(text) => text.replace("name: alien", "name: other"),
+			(text) => text.replace("name: other", "name: alien").replace("title: Alien", "title: 5: 6"),
+			(text) => text.replace("title: 5: 6", "title: Five"),
+		]);
+		expect(code).toBe(0);
+		expect(seen[1]).toContain("# an edit can't rename a resource");
+		expect(seen[2]).not.toContain("rename");
+		expect(seen[2]?.match(/^# Edit the resource below/gm)).toHaveLength(1);
+		expect(await title()).toBe("Five");
+	});
+
+	it("names the file of an edit that is interrupted, or whose editor fails later", async () => {
+		let file = "";
+		const interrupted = startPlinth(["edit", "film", "alien", "--server", server.address], {
+			isInteractive: true,
+			env: { EDITOR: "the-editor" },
+			async runEditor(_command, path) {
+				file = path;
+				writeFileSync(path, readFileSync(path, "utf8").replace("Alien", "Mine"));
+				interrupted.interrupt();
+				return 1;
+			},
+		});
+		const { code, err } = await interrupted.ended;
+		expect({ code, err }).toEqual({
+			code: 130,
+			err: `interrupted: your edit is in ${file}\n`,
+		});
+		expect(readFileSync(file, "utf8")).toContain("title: Mine");
+		rmSync(dirname(file), { recursive: true });
+		const later = await edit([(text) => text.replace("title: Alien", 'title: ""')]);
+		expect(later.err).toContain(`its file is ${later.file}`);
+		expect(readFileSync(later.file, "utf8")).toContain('title: ""');
+		rmSync(dirname(later.file), { recursive: true });
 	});
 
 	it("keeps what was written where it can't ask again, and says where", async () => {

@@ -1,5 +1,5 @@
 import { oneLine } from "./printable.ts";
-import { textWidth } from "./text-width.ts";
+import { cutTo, textWidth } from "./text-width.ts";
 
 /** A column of a table. */
 export interface TableColumn {
@@ -143,22 +143,6 @@ function spread(
 		}
 	}
 	return spread;
-}
-
-function cutTo(text: string, width: number): string {
-	if (textWidth(text) <= width) {
-		return text;
-	}
-	let cut = "";
-	let used = 0;
-	for (const { segment } of new Intl.Segmenter().segment(text)) {
-		used += textWidth(segment);
-		if (used > width - 1) {
-			break;
-		}
-		cut += segment;
-	}
-	return `${cut}…`;
 }
 
 const colors: Readonly<Record<Tone, number | undefined>> = {

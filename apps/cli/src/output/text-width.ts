@@ -14,6 +14,23 @@ export function textWidth(text: string): number {
 	return stringWidth(text);
 }
 
+/** The text, cut to that many columns if it takes more. */
+export function cutTo(text: string, width: number): string {
+	if (textWidth(text) <= width) {
+		return text;
+	}
+	let cut = "";
+	let used = 0;
+	for (const { segment } of new Intl.Segmenter().segment(text)) {
+		used += textWidth(segment);
+		if (used > width - 1) {
+			break;
+		}
+		cut += segment;
+	}
+	return `${cut}…`;
+}
+
 function loadStringWidth(): typeof import("string-width")["default"] {
 	const module: typeof import("string-width") = require("string-width");
 	return module.default;

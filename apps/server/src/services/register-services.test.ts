@@ -18,6 +18,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 	const noGraph = { types: [], dependencies: [], cycles: [] };
 	return registerServices({
 		backend,
+		histories: backend,
 		references: {
 			deploymentService: () => ({
 				listDeployments: () => Promise.reject(new Error("the test has no deployments")),

@@ -16,6 +16,7 @@ import {
 	ControllerService,
 	createResourceServiceCloningClient,
 	EventService,
+	HistoryService,
 	type ID,
 	ReadRequestSchema,
 	type Resource,
@@ -30,13 +31,14 @@ import {
 	authenticateCall,
 	callerOf,
 	correctConnectError,
+	createHistoryService,
 	createResourceService,
 	createTypeService,
 	deploymentAuthorizer,
 } from "@plinth/resource-service";
 import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import type { HistorySource, StorageBackend } from "@plinth/storage";
 import { createBackupService } from "../backup/backup-service.ts";
 import type { StorageCopies } from "../backup/storage-copies.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
@@ -70,6 +72,8 @@ export interface Interfaces {
 /** Options of `registerServices`. */
 export interface InterfacesOptions {
 	readonly backend: StorageBackend;
+	/** The recent versions of the resources. */
+	readonly histories: HistorySource;
 	readonly copies: StorageCopies;
 	readonly references: Pick<References, "deploymentService" | "referenceService">;
 	readonly events: EventLog;
@@ -129,6 +133,10 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 	const external = createExternalRouter(options);
 	const resources = createResourceService({ ...common, authorizer });
 	external.service(ResourceService, resources);
+	external.service(
+		HistoryService,
+		createHistoryService({ ...common, histories: options.histories, authorizer }),
+	);
 	external.service(TypeService, createTypeService({ registry, authorizer }));
 	const callerOfCall = async (call: HandlerContext) =>
 		callerOf(registry, await authenticateCall(authorizer, call), call);

@@ -91,7 +91,8 @@ function createInterfaces(
 	manager: () => ControllerManager | undefined,
 ): Interfaces {
 	const { modules, runtime, logger, limits, acceptsCalls, streamsEnd, callsEnd } = context;
-	const { authorizer, registry, copies, references, events, readiness, gate, meter } = prepared;
+	const { authorizer, registry, copies, references, histories, events, readiness } = prepared;
+	const { gate, meter } = prepared;
 	const { tracing, calls } = prepared;
 	const running = () => {
 		const started = manager();
@@ -102,7 +103,18 @@ function createInterfaces(
 	};
 	return registerServices({
 		backend: references.store,
-		...{ copies, references, events, registry, authorizer, modules, runtime, logger, limits },
+		...{
+			copies,
+			histories,
+			references,
+			events,
+			registry,
+			authorizer,
+			modules,
+			runtime,
+			logger,
+			limits,
+		},
 		...{ acceptsCalls, streamsEnd },
 		controllers: allReports(() => {
 			const ofReferences = references.controllers();

@@ -4,7 +4,7 @@ import { EventLog } from "@plinth/events";
 import type { ResourceService } from "@plinth/proto";
 import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { SuspendableLeases, type Timer } from "@plinth/runtime";
-import { WatchDeliveries } from "@plinth/storage";
+import { type HistorySource, WatchDeliveries } from "@plinth/storage";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
 import { measureBatches } from "../operations/batch-metrics.ts";
 import { observeDeliveries } from "../operations/delivery-metrics.ts";
@@ -22,6 +22,8 @@ import type { ValidatedOptions } from "./validate-options.ts";
 export interface StartedStorage extends Pick<OpenStorage, "copies"> {
 	/** Its `store` is the storage that services and controllers use. */
 	readonly references: References;
+	/** The recent versions of the resources. */
+	readonly histories: HistorySource;
 	readonly leases: SuspendableLeases;
 	readonly events: EventLog;
 }
@@ -85,7 +87,10 @@ export async function startStorage(
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
 	startEnd.throwIfAborted();
-	return { copies: storage.copies, references, leases, events };
+	return {
+		...{ copies: storage.copies, histories: storage.backend },
+		...{ references, leases, events },
+	};
 }
 
 /** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */

@@ -5,6 +5,7 @@ import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plin
 import {
 	createMemoryBackend,
 	type EventStorage,
+	type HistorySource,
 	MemoryEventStorage,
 	type StorageBackend,
 	type StorageIdentity,
@@ -28,7 +29,7 @@ export type StorageOptions =
 
 /** An open storage, and the leases whose fences each commit checks. */
 export interface OpenStorage {
-	readonly backend: StorageBackend;
+	readonly backend: StorageBackend & HistorySource;
 	readonly leases: LeaseManager;
 	/** The rows of events. What follows them ends as StorageUnavailable when the storage is closed. */
 	readonly events: EventStorage;

@@ -24,10 +24,15 @@ import type { ResourceClient } from "./resource-client.ts";
 /** The header that carries the fence of a lease into the commit of a write. */
 export const fenceHeader = "x-plinth-fence";
 
+/** The header that names the controller of a write. */
+const controllerHeader = "x-plinth-controller";
+
 /** The options of a runtime client. */
 export interface RuntimeClientOptions {
 	/** Makes the calls, and clones requests and responses. */
 	readonly client: ResourceClient;
+	/** The name of the controller, for the history of what it writes. */
+	readonly controller: string;
 	/** Ends reads. Called when the first read is made. */
 	readonly signal: () => AbortSignal;
 	/** The encoded fence that writes carry, if the controller holds a lease. */
@@ -168,13 +173,13 @@ export class RuntimeClient implements ResourceClient {
 		return { ...options, signal };
 	}
 
-	#writeOptions(options: CallOptions | undefined): CallOptions | undefined {
-		const { fence } = this.#options;
-		if (fence === undefined) {
-			return options;
-		}
+	#writeOptions(options: CallOptions | undefined): CallOptions {
+		const { fence, controller } = this.#options;
 		const headers = new Headers(options?.headers);
-		headers.set(fenceHeader, fence);
+		headers.set(controllerHeader, controller);
+		if (fence !== undefined) {
+			headers.set(fenceHeader, fence);
+		}
 		return { ...options, headers };
 	}
 }

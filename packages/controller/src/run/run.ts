@@ -300,6 +300,7 @@ export class Run {
 			const client = new RuntimeClient({
 				...this.#scope,
 				client: cloningClient,
+				controller: this.#options.environment.controller.name,
 				signal: () => signal,
 				onWritten: () => {},
 			});

@@ -63,6 +63,7 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 		this.#shared = views.shared;
 		this.client = new RuntimeClient({
 			client: scope.environment.cloningClient,
+			controller: scope.environment.controller.name,
 			signal: () => task.signal,
 			fence: scope.fence,
 			refusal: scope.refusal,

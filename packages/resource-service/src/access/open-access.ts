@@ -1,4 +1,5 @@
 import { type Access, type Authorizer, allowed } from "@plinth/resource";
+import { deploymentWriter } from "@plinth/storage";
 
 const fullRights: Access = {
 	subject: "anyone",
@@ -14,7 +15,7 @@ export const insecureAllowAll: Authorizer = {
 	authenticate: () => fullRights,
 };
 
-const deploymentAccess: Access = { ...fullRights, subject: "deployment", isDeployment: true };
+const deploymentAccess: Access = { ...fullRights, subject: deploymentWriter, isDeployment: true };
 
 /**
  * The authorizer for clients that are part of the deployment: controllers, modules, and other deployments that

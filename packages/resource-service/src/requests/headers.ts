@@ -9,6 +9,9 @@ export const consistencyHeader = "x-plinth-consistency-mode";
 /** The header that carries the fence of a lease into a commit. */
 export const fenceHeader = "x-plinth-fence";
 
+/** The header by which a controller of the deployment itself names itself, for the history of what it writes. */
+export const controllerHeader = "x-plinth-controller";
+
 /** How fresh the response to this call must be. */
 export function consistencyOf(context: HandlerContext): Consistency {
 	const mode = context.requestHeader.get(consistencyHeader);

@@ -74,7 +74,7 @@ export async function assertTenancy(
  * @param code - the code for a missing tenancy: NotFound for reads, InvalidArgument for writes.
  */
 export async function notFoundError(
-	backend: StorageBackend,
+	backend: Pick<StorageBackend, "lookup">,
 	id: ID,
 	code: Code.NotFound | Code.InvalidArgument,
 ): Promise<ConnectError> {

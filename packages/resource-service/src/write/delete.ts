@@ -9,6 +9,7 @@ import {
 	enforceWithResource,
 } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
+import { writerOf } from "../access/writer.ts";
 import { resourceNotFound } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
 import { checkId } from "../requests/request-checks.ts";
@@ -36,7 +37,8 @@ export async function deleteResource(
 	enforce(decision);
 	checkDeletable(id);
 	const caller = callerOf(context.registry, access, call);
-	const options = { fence: fenceOf(call), caller, dryRun: request.dryRun };
+	const writtenBy = writerOf(access, call);
+	const options = { fence: fenceOf(call), caller, writtenBy, dryRun: request.dryRun };
 
 	const isQueued = request.version === "" && !request.dryRun;
 

@@ -23,6 +23,7 @@ import {
 } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
+import { writerOf } from "../access/writer.ts";
 import { got, invalidArgument, malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
 import { checkSize, resourceServiceLimits } from "../requests/limits.ts";
@@ -49,7 +50,11 @@ export async function writeStatus(
 	const status = checkStatusRequest(context, request);
 	const decision = decideWrite(type, access, id);
 	enforce(decision);
-	const options = { fence: fenceOf(call), caller: callerOf(context.registry, access, call) };
+	const options = {
+		fence: fenceOf(call),
+		caller: callerOf(context.registry, access, call),
+		writtenBy: writerOf(access, call),
+	};
 	const isQueued = request.version === "";
 
 	function replaceIn(stored: Resource): Mutation & { readonly resource: Resource } {

@@ -6,6 +6,7 @@ import { authenticateCall } from "../access/authenticate-call.ts";
 import { mayRead, storedType } from "../access/authorization.ts";
 import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
+import { writerOf } from "../access/writer.ts";
 import { alreadyExists } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
@@ -72,7 +73,7 @@ async function tryWrite(
 	const access = await authenticateCall(context.authorizer, call);
 	const caller = callerOf(context.registry, access, call);
 	const candidate = new Candidate(context, access, caller, input);
-	const options = { fence: fenceOf(call), caller, dryRun };
+	const options = { fence: fenceOf(call), caller, writtenBy: writerOf(access, call), dryRun };
 	const isQueued = !dryRun && candidate.input.version === "";
 	return retryConflicts(context, call, { id: candidate.id, isQueued }, async (consistency) => {
 		const stored = await context.backend.lookup(candidate.id, { consistency });

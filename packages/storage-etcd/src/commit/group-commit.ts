@@ -1,6 +1,7 @@
-import type { Clock, Fence, Scheduler } from "@plinth/runtime";
+import type { Clock, Scheduler } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitOptions,
 	type CommitResult,
 	changesNothing,
 	checkGrowth,
@@ -89,7 +90,10 @@ export class GroupCommit {
 	}
 
 	/** Decides and stores a commit. The failures are those of `StorageBackend.commit`. */
-	async commit(mutations: readonly Mutation[], fence?: Fence): Promise<CommitResult> {
+	async commit(
+		mutations: readonly Mutation[],
+		options: Pick<CommitOptions, "fence" | "writtenBy"> = {},
+	): Promise<CommitResult> {
 		this.#context.history.lost.throwIfAborted();
 		if (this.#pending.size >= pendingCommits) {
 			throw new Exhausted(
@@ -97,7 +101,7 @@ export class GroupCommit {
 			);
 		}
 		const { clock, timeoutMs, keys, requestLimits } = this.#context;
-		const pending = createPendingCommit(mutations, fence, keys, (settled) => {
+		const pending = createPendingCommit(mutations, options, keys, (settled) => {
 			timer.cancel();
 			this.#waiting.delete(settled);
 			this.#pending.delete(settled);

@@ -1,7 +1,12 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { type ID, ResourceSchema } from "@plinth/proto";
 import type { Fence } from "@plinth/runtime";
-import type { CommitResult, Mutation } from "@plinth/storage";
+import {
+	type CommitOptions,
+	type CommitResult,
+	deploymentWriter,
+	type Mutation,
+} from "@plinth/storage";
 import type { Keys } from "../keys.ts";
 
 /** A commit that has not settled. */
@@ -14,6 +19,7 @@ export interface PendingCommit {
 	/** Its approximate size in a request, in bytes. */
 	readonly bytes: number;
 	readonly fence: Fence | undefined;
+	readonly writtenBy: string;
 	/** Whether the state has caught up with etcd since the call: then a decision against it is final. */
 	fresh: boolean;
 	/** Whether it needs its own transaction, because a shared one was refused. */
@@ -39,7 +45,7 @@ const mutationOverhead = 64;
  */
 export function createPendingCommit(
 	mutations: readonly Mutation[],
-	fence: Fence | undefined,
+	{ fence, writtenBy = deploymentWriter }: Pick<CommitOptions, "fence" | "writtenBy">,
 	keys: Keys,
 	onSettled: (pending: PendingCommit) => void,
 ): PendingCommit {
@@ -62,6 +68,7 @@ export function createPendingCommit(
 		bodies,
 		bytes: sizeOf(names, bodies),
 		fence,
+		writtenBy,
 		fresh: false,
 		alone: false,
 		get settled() {

@@ -54,6 +54,8 @@ export class Transaction {
 	readonly applied: Promise<number>;
 	readonly #applied = Promise.withResolvers<number>();
 	readonly #puts = new Map<string, Resource>();
+	/** Who has made the commit that writes the key. */
+	readonly #writers = new Map<string, string>();
 
 	constructor(mark: CommitMark, commits: readonly DecidedCommit[]) {
 		this.mark = mark;
@@ -62,7 +64,11 @@ export class Transaction {
 		for (const { pending, effects } of commits) {
 			for (const [index, effect] of effects.entries()) {
 				const key = pending.keys[index];
-				if (effect.kind === "put" && key !== undefined) {
+				if (effect.kind === "none" || key === undefined) {
+					continue;
+				}
+				this.#writers.set(key, pending.writtenBy);
+				if (effect.kind === "put") {
 					this.#puts.set(key, effect.resource);
 				}
 			}
@@ -73,6 +79,11 @@ export class Transaction {
 	stamped(key: string, revision: number): Resource | undefined {
 		const resource = this.#puts.get(key);
 		return resource && freezeInDevelopment({ ...resource, version: String(revision) });
+	}
+
+	/** Who has made the commit that writes the key. */
+	writtenBy(key: string): string | undefined {
+		return this.#writers.get(key);
 	}
 
 	/** Resolves the commits whose changes a revision has, after it was applied. */

@@ -213,13 +213,14 @@ export class FollowedState {
 		if (name === undefined || kv === undefined) {
 			return undefined;
 		}
+		const writtenBy = own?.writtenBy(key);
 		if (type === Event_EventType.DELETE) {
 			const stored = this.#store.lookup(name);
-			return stored && { op: "delete", resource: stored };
+			return stored && { op: "delete", resource: stored, writtenBy };
 		}
 		const ownPut = own?.stamped(key, revision);
 		if (ownPut !== undefined) {
-			return { op: "put", resource: ownPut };
+			return { op: "put", resource: ownPut, writtenBy };
 		}
 		try {
 			return { op: "put", resource: this.#context.decoder.decode(kv) };

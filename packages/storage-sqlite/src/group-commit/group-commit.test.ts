@@ -127,12 +127,14 @@ describe("commits that wait at the same time", () => {
 				stored && [put("a", stored.version, textOf(stored) + text)];
 		const commits = [
 			groups.commit([put("a")]),
-			groups.commit([put("a", "", "1")], undefined, appended("1")),
-			groups.commit([put("a", "", "2")], undefined, () => undefined),
-			groups.commit([put("a", "", "3")], undefined, () => {
-				throw new Error("not valid");
+			groups.commit([put("a", "", "1")], { rebase: appended("1") }),
+			groups.commit([put("a", "", "2")], { rebase: () => undefined }),
+			groups.commit([put("a", "", "3")], {
+				rebase: () => {
+					throw new Error("not valid");
+				},
 			}),
-			groups.commit([put("a", "0", "4")], undefined, appended("4")),
+			groups.commit([put("a", "0", "4")], { rebase: appended("4") }),
 		];
 		const outcomes = Promise.allSettled(commits);
 		await succeed();
@@ -208,7 +210,7 @@ describe("a fence", () => {
 	it("is checked with the group, not when the commit arrived", async () => {
 		const first = groups.commit([put("a")]);
 		await settle();
-		const late = groups.commit([put("b")], { lease: "leader", token: "1" });
+		const late = groups.commit([put("b")], { fence: { lease: "leader", token: "1" } });
 		fenced = true;
 		const outcome = expect(late).rejects.toBeInstanceOf(Fenced);
 		await succeed();

@@ -3,6 +3,7 @@ import { ResourceSchema } from "@plinth/proto";
 import type { Clock, Fence, Logger, Scheduler } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitOptions,
 	type CommitResult,
 	changesNothing,
 	checkGrowth,
@@ -49,11 +50,17 @@ interface Waiting {
 	readonly bodies: readonly Uint8Array[];
 	readonly fence: Fence | undefined;
 	readonly rebase: Rebase | undefined;
+	readonly writtenBy: string | undefined;
 	/** When it began to wait, on the monotonic clock. */
 	readonly sinceMs: number;
 	resolve(commit: CommitResult): void;
 	reject(error: unknown): void;
 }
+
+const nothingToWrite = {
+	...{ mutations: [], bodies: [] },
+	...{ fence: undefined, rebase: undefined, writtenBy: undefined },
+};
 
 /** An action that runs alone, between two groups. */
 interface Turn {
@@ -122,8 +129,7 @@ export class GroupCommit {
 	/** Decides, writes and applies a commit. The failures are those of `StorageBackend.commit`. */
 	async commit(
 		mutations: readonly Mutation[],
-		fence?: Fence,
-		rebase?: Rebase,
+		{ fence, rebase, writtenBy }: Pick<CommitOptions, "fence" | "rebase" | "writtenBy"> = {},
 	): Promise<CommitResult> {
 		if (this.#broken !== undefined) {
 			throw this.#broken;
@@ -141,16 +147,14 @@ export class GroupCommit {
 				`commits of ${this.#waitingBytes} bytes are already waiting for the disk, and the limit is ${waitingBytes}: try again later`,
 			);
 		}
-		return this.#enqueue({ mutations, bodies, fence, rebase });
+		return this.#enqueue({ mutations, bodies, fence, rebase, writtenBy });
 	}
 
 	/** Resolves when all earlier commits have settled. */
 	async settled(): Promise<void> {
 		if (this.#underWay) {
 			// If the storage breaks meanwhile, all earlier commits have settled as well.
-			await Promise.allSettled([
-				this.#enqueue({ mutations: [], bodies: [], fence: undefined, rebase: undefined }),
-			]);
+			await Promise.allSettled([this.#enqueue(nothingToWrite)]);
 		}
 	}
 
@@ -190,7 +194,7 @@ export class GroupCommit {
 	}
 
 	#enqueue(
-		commit: Pick<Waiting, "mutations" | "bodies" | "fence" | "rebase">,
+		commit: Pick<Waiting, "mutations" | "bodies" | "fence" | "rebase" | "writtenBy">,
 	): Promise<CommitResult> {
 		return new Promise((resolve, reject) => {
 			this.#waitingBytes += bytesOf(commit.bodies);
@@ -319,7 +323,11 @@ export class GroupCommit {
 		checkGrowth(group.stateBytes, effects, limits);
 		const idle = changesNothing(effects);
 		const revision = idle ? group.revision : group.revision + 1;
-		const { commit, changes } = assignVersion(effects, idle ? "" : String(revision));
+		const { commit, changes } = assignVersion(
+			effects,
+			idle ? "" : String(revision),
+			waiting.writtenBy,
+		);
 		const bodies = mutations === waiting.mutations ? waiting.bodies : bodiesOf(mutations);
 		group.add(revision, changes, bodies, memoryGrowth(effects));
 		return { kind: "decided", waiting, commit, revision, changes };

@@ -1,10 +1,11 @@
 import type { LeaseManager } from "@plinth/runtime";
 import type { StorageBackend } from "../backend.ts";
+import type { HistorySource } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
 
 /** A backend on an empty storage, with its leases and its clock. */
 export interface Harness {
-	readonly backend: StorageBackend;
+	readonly backend: StorageBackend & HistorySource;
 	/** The leases whose fences the backend checks. */
 	readonly leases: LeaseManager;
 	/** Advances the clock of the backend. */

@@ -4,6 +4,7 @@ import { commitBehaviors } from "./commits.ts";
 import { compareAndSwapBehaviors } from "./compare-and-swap.ts";
 import { concurrencyBehaviors } from "./concurrency.ts";
 import { fenceBehaviors } from "./fences.ts";
+import { historyBehaviors } from "./histories.ts";
 import { lifecycleBehaviors } from "./lifecycle.ts";
 import { limitBehaviors } from "./limits.ts";
 import { listBehaviors } from "./lists.ts";
@@ -26,6 +27,7 @@ export const behaviorGroups: readonly BehaviorGroup[] = [
 	{ subject: "resuming and falling behind", behaviors: resumeBehaviors },
 	{ subject: "owners", behaviors: ownerBehaviors },
 	{ subject: "census", behaviors: censusBehaviors },
+	{ subject: "histories", behaviors: historyBehaviors },
 	{ subject: "limits", behaviors: limitBehaviors },
 	{ subject: "concurrency", behaviors: concurrencyBehaviors },
 	{ subject: "random operations", behaviors: randomOperations },

@@ -1,5 +1,5 @@
 import { growthShare, type StorageLimits } from "../limits.ts";
-import { EventLog } from "../watch/event-log.ts";
+import { EventLog, type LogAccount } from "../watch/event-log.ts";
 import { type FamilyHolds, RetentionLedger } from "./retention-ledger.ts";
 
 const mebibyte = 1024 * 1024;
@@ -37,13 +37,20 @@ export class RetainedMemory {
 		return this.#logBytes + this.ledger.bytes;
 	}
 
-	/** Creates the log of a family. It may replace a former log that is still unused. */
-	openLog(revision: number, holds: FamilyHolds, former?: EventLog): EventLog {
+	/**
+	 * Creates the log of a family, as of a revision and the time at which it was loaded. It may replace a former log that is
+	 * still unused.
+	 */
+	openLog(
+		{ revision, atMs }: { readonly revision: number; readonly atMs: number },
+		holds: FamilyHolds,
+		former?: EventLog,
+	): EventLog {
 		const hasRoom = () => this.#logBytes <= this.#mostLogBytes;
 		if (former !== undefined) {
 			this.#logs.delete(former);
 		}
-		const log = new EventLog(revision, this.#limits, {
+		const account: LogAccount = {
 			changed: (bytes) => {
 				this.#logBytes += bytes;
 			},
@@ -55,7 +62,8 @@ export class RetainedMemory {
 					holds.resourceDied(revisionOf(replaced.version), diedAt, bytes);
 				}
 			},
-		});
+		};
+		const log = new EventLog(revision, this.#limits, account, atMs);
 		this.#logs.add(log);
 		return log;
 	}

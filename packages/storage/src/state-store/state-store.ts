@@ -4,6 +4,7 @@ import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "../backend.ts";
 import type { StateChange, StateView } from "../compare-and-swap.ts";
 import { GroupVersionMismatch, NotFound, type WatchClosed } from "../errors.ts";
+import type { StoredHistory } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
 import { RetainedMemory } from "../retention/retained-memory.ts";
@@ -17,6 +18,7 @@ import type { WatchEvent } from "../watch-event.ts";
 import { FamilyIndex } from "./family-index.ts";
 import { FamilyMap } from "./family-map.ts";
 import { type OwnedPage, OwnerIndex } from "./owner-index.ts";
+import { readHistory } from "./read-history.ts";
 import { memorySize } from "./resource-size.ts";
 
 /**
@@ -57,8 +59,8 @@ export class StateStore implements StateView {
 	#revision = 0;
 	#bytes = 0;
 	#size = 0;
-	/** Logs created later, for families not stored or watched yet, start at this revision. */
-	#firstRevision = 0;
+	/** Logs created later, for families not stored or watched yet, start at this revision, which was loaded at this time. */
+	#first: { readonly revision: number; readonly atMs: number };
 	#closed: WatchClosed | undefined;
 
 	/** @param deliveries - of all storages of the process, so that they share its time. */
@@ -70,6 +72,7 @@ export class StateStore implements StateView {
 		this.#runtime = runtime;
 		this.#retained = new RetainedMemory(limits);
 		this.#deliveries = deliveries;
+		this.#first = { revision: 0, atMs: runtime.clock.now() };
 	}
 
 	/** The newest revision that was applied. */
@@ -171,6 +174,17 @@ export class StateStore implements StateView {
 		});
 	}
 
+	/** The recent versions of a name, as `HistorySource.history` describes them. */
+	async history(name: ResourceName, signal: AbortSignal): Promise<StoredHistory> {
+		const family = name.type && this.#families.get(name.type);
+		if (family === undefined) {
+			const { revision, atMs } = this.#first;
+			return { versions: [], sinceVersion: String(revision), sinceMs: atMs };
+		}
+		const { scheduler } = this.#runtime;
+		return readHistory(family.log, name, () => this.lookup(name), { scheduler, signal });
+	}
+
 	/**
 	 * Adds a resource that was stored before the storage was opened, without an event or a revision. Only
 	 * before `begin`.
@@ -182,9 +196,9 @@ export class StateStore implements StateView {
 	/** Ends loading: sets the revision of the state, after which events begin. */
 	begin(revision: number): void {
 		this.#revision = revision;
-		this.#firstRevision = revision;
+		this.#first = { revision, atMs: this.#runtime.clock.now() };
 		for (const family of this.#families.values()) {
-			family.log = this.#retained.openLog(revision, family.holds, family.log);
+			family.log = this.#retained.openLog(this.#first, family.holds, family.log);
 		}
 	}
 
@@ -198,19 +212,21 @@ export class StateStore implements StateView {
 		}
 		const replaced = changes.map((change) => this.#store(change));
 		this.#revision = revision;
+		const atMs = this.#runtime.clock.now();
 		const touched: EventLog[] = [];
 		for (let index = 0; index < changes.length; index += 1) {
 			const change = changes[index];
 			if (change === undefined) {
 				continue;
 			}
-			const { op, resource } = change;
+			const { op, resource, writtenBy } = change;
 			const { log } = this.#family(typeOf(resource));
-			const { previous, bytes } = replaced[index] ?? nothing;
+			const { previous, bytes: replacedBytes } = replaced[index] ?? nothing;
+			const origin = { replacedBytes, atMs, writtenBy };
 			log.append(
 				op === "put"
-					? new LogEntry(revision, "upsert", resource, previous, bytes)
-					: new LogEntry(revision, "delete", resource, undefined, bytes),
+					? new LogEntry(revision, "upsert", resource, previous, origin)
+					: new LogEntry(revision, "delete", resource, undefined, origin),
 			);
 			if (!touched.includes(log)) {
 				touched.push(log);
@@ -232,7 +248,7 @@ export class StateStore implements StateView {
 	}
 
 	/** Updates the indexes for a change, and returns what was stored before. */
-	#store({ op, resource }: StateChange): Replaced {
+	#store({ op, resource }: Pick<StateChange, "op" | "resource">): Replaced {
 		const id = resource.id ?? unnamed(resource);
 		const { index } = this.#family(typeOf(resource));
 		const next = op === "put" ? resource : undefined;
@@ -249,7 +265,7 @@ export class StateStore implements StateView {
 		let family = this.#families.get(type);
 		if (family === undefined) {
 			const holds = this.#retained.ledger.family();
-			const log = this.#retained.openLog(this.#firstRevision, holds);
+			const log = this.#retained.openLog(this.#first, holds);
 			if (this.#closed !== undefined) {
 				log.close(this.#closed);
 			}

@@ -22,6 +22,10 @@ export class LogEntry {
 	cut = false;
 	/** The bytes retained by this entry: those of the replaced resource; its own resource is in the state. */
 	readonly bytes: number;
+	/** When it was applied, in milliseconds since 1970. */
+	readonly atMs: number;
+	/** Who has committed it, if this server has. */
+	readonly writtenBy: string | undefined;
 	/** The derived data of the log, while the entry is in one. */
 	#logData: LogData | undefined;
 	#data: EventData | undefined;
@@ -33,14 +37,15 @@ export class LogEntry {
 		kind: "upsert" | "delete",
 		resource: Resource,
 		previous: Resource | undefined,
-		/** The size of the replaced or deleted resource, if known. */
-		replacedBytes?: number,
+		{ replacedBytes, atMs, writtenBy }: EntryOrigin = unknownOrigin,
 	) {
 		this.revision = revision;
 		this.kind = kind;
 		this.resource = resource;
 		this.previous = previous;
 		this.bytes = entryBytes + (replacedBytes ?? memorySize(this.replaced));
+		this.atMs = atMs;
+		this.writtenBy = writtenBy;
 	}
 
 	/** The resource that the entry replaces or deletes. */
@@ -83,6 +88,18 @@ export class LogEntry {
 		);
 	}
 }
+
+/** What is known of an event beside its resources. */
+interface EntryOrigin {
+	/** The size of the replaced or deleted resource, if known. */
+	readonly replacedBytes?: number | undefined;
+	/** When it was applied, in milliseconds since 1970. */
+	readonly atMs: number;
+	/** Who has committed it, if this server has. */
+	readonly writtenBy?: string | undefined;
+}
+
+const unknownOrigin: EntryOrigin = { atMs: 0 };
 
 /** The empty resource of the base of a new log. */
 const before = freezeInDevelopment(create(ResourceSchema));
@@ -173,18 +190,22 @@ export class EventLog {
 	#closed: WatchClosed | undefined;
 	readonly #data: LogData;
 
-	/** @param revision The revision of the state, whose events and earlier ones are not in the log. */
+	/**
+	 * @param revision The revision of the state, whose events and earlier ones are not in the log.
+	 * @param atMs When that revision was loaded, in milliseconds since 1970.
+	 */
 	constructor(
 		revision: number,
 		limits: Pick<StorageLimits, "logEvents" | "logBytes">,
 		account: LogAccount = uncounted,
+		atMs = 0,
 	) {
 		this.#limits = limits;
 		this.#account = account;
 		this.#data = new LogData(limits.logBytes * derivedShare, account);
 		this.#floor = revision;
 		// Represents everything before: cursors start after it and never read it.
-		this.#base = new LogEntry(revision, "delete", before, undefined);
+		this.#base = new LogEntry(revision, "delete", before, undefined, { atMs });
 		this.#tail = this.#base;
 	}
 
@@ -196,6 +217,11 @@ export class EventLog {
 	/** The bytes retained only by the log. */
 	get bytes(): number {
 		return this.#bytes + this.#data.bytes;
+	}
+
+	/** The position before the first event that is kept. Its own event is not kept. */
+	get base(): LogEntry {
+		return this.#base;
 	}
 
 	/** The position of a cursor at the end of the log. */

@@ -1,0 +1,48 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { listVersions } from "../api/history.ts";
+import { idAt } from "../api/known-types.ts";
+import type { ServerSession } from "../api/server-session.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { comparedVersions } from "../output/compared-versions.ts";
+import type { ResourceFormat } from "../output/output-format.ts";
+import { historyDocument, historyText } from "../output/version-text.ts";
+import { warn } from "../warn.ts";
+import { parseTarget } from "./targets.ts";
+
+/** The flags of `plinth history`. */
+export interface HistoryFlags {
+	readonly output: ResourceFormat;
+	readonly limit: number;
+}
+
+/** Prints the recent versions of a resource with their differences, the newest first. */
+export async function history(
+	session: ServerSession,
+	words: readonly string[],
+	{ output, limit }: HistoryFlags,
+): Promise<ExitCode> {
+	const { io } = session;
+	const types = await session.types();
+	const { type, name } = parseTarget(words, types);
+	const id = idAt(type, name, session.place);
+	// The version before the last that is shown tells what that one changed.
+	const response = await listVersions(session, id, limit + 1);
+	const versions = comparedVersions(response.versions, types).slice(0, limit);
+	const hasMore = response.hasMore || response.versions.length > limit;
+	const shown = { ...response, hasMore, includesCreation: response.includesCreation && !hasMore };
+	const document = (): JsonValue => historyDocument(shown, versions, types);
+	switch (output) {
+		case "json":
+			io.out(`${JSON.stringify(document(), undefined, 2)}\n`);
+			break;
+		case "yaml":
+			io.out((await import("../document/to-yaml.ts")).toYaml(document()));
+			break;
+		default:
+			io.out(historyText(shown, versions, { io, isWide: output === "wide" }));
+	}
+	if (hasMore) {
+		warn(io, `these are the newest ${versions.length} versions: --limit shows more`);
+	}
+	return exitCodes.ok;
+}

@@ -1,0 +1,129 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { FieldChange } from "./field-changes.ts";
+import { oneLine } from "./printable.ts";
+import { cutTo, textWidth } from "./text-width.ts";
+
+/** How changes are shown. */
+export interface ChangeLayout {
+	/** The columns of the terminal; `undefined` if nothing may be cut. */
+	readonly width: number | undefined;
+	readonly color: boolean;
+}
+
+/** At least so much of a value is shown, however narrow the terminal is. */
+const minValueWidth = 12;
+
+/** What is shown of two long values before their first difference. */
+const contextWidth = 8;
+
+const arrow = " → ";
+
+/**
+ * Changes with a line each, as in `~ data.title: Alien → Aliens`. Objects that were added or removed have a line for each of
+ * their fields.
+ */
+export function changeLines(
+	changes: readonly FieldChange[],
+	{ width, color }: ChangeLayout,
+): readonly string[] {
+	return withoutTimes(changes.flatMap(leavesOf)).map((change) => {
+		const sign = signOf(change);
+		const start = `  ${sign} ${pathText(change.path)}: `;
+		const left = width === undefined ? undefined : width - textWidth(start);
+		const line = `${start}${valuesText(change, left)}`;
+		return `${color ? `\x1b[${colors[sign]}m${line}\x1b[39m` : line}\n`;
+	});
+}
+
+/** The changes without the times of statuses, which change with each write of the status, unless nothing else has changed. */
+function withoutTimes(changes: readonly FieldChange[]): readonly FieldChange[] {
+	const others = changes.filter(({ path: [field, , part] }) => {
+		return !(field === "status" && part === "updated_at");
+	});
+	return others.length === 0 ? changes : others;
+}
+
+type Sign = "+" | "-" | "~";
+
+const colors: Readonly<Record<Sign, number>> = { "+": 32, "-": 31, "~": 33 };
+
+function signOf({ before, after }: FieldChange): Sign {
+	if (before === undefined) {
+		return "+";
+	}
+	return after === undefined ? "-" : "~";
+}
+
+/** An object that was added or removed, as its fields. */
+function leavesOf(change: FieldChange): readonly FieldChange[] {
+	const { path, before, after } = change;
+	const value = before === undefined ? after : after === undefined ? before : undefined;
+	if (typeof value !== "object" || value === null || Array.isArray(value)) {
+		return [change];
+	}
+	const fields = Object.entries(value);
+	// A field of an element of a list would look like a change of that element.
+	return fields.length === 0 || typeof path.at(-1) === "number"
+		? [change]
+		: fields.flatMap(([key, one]) =>
+				leavesOf({
+					path: [...path, key],
+					...(before === undefined ? { after: one } : { before: one }),
+				}),
+			);
+}
+
+/** A path as in `data.cast[0].actor`. Keys that contain more than a name are quoted. */
+export function pathText(path: FieldChange["path"]): string {
+	return path
+		.map((part, at) => {
+			if (typeof part === "number") {
+				return `[${part}]`;
+			}
+			if (!/^[\w-]+$/.test(part)) {
+				return `[${JSON.stringify(part)}]`;
+			}
+			return at === 0 ? part : `.${part}`;
+		})
+		.join("");
+}
+
+function valuesText({ before, after }: FieldChange, width: number | undefined): string {
+	if (before === undefined || after === undefined) {
+		const text = valueText(before ?? after ?? "");
+		return width === undefined ? text : cutTo(text, Math.max(width, minValueWidth));
+	}
+	const [from, to] = [valueText(before), valueText(after)];
+	if (width === undefined || textWidth(from) + textWidth(to) + arrow.length <= width) {
+		return `${from}${arrow}${to}`;
+	}
+	const [fromHere, toHere] = fromDifference(from, to);
+	const room = Math.max(width - arrow.length, 2 * minValueWidth);
+	// What one value does not need is left to the other.
+	const half = Math.floor(room / 2);
+	const fromWidth = Math.max(half, room - textWidth(toHere));
+	const toWidth = Math.max(half, room - textWidth(fromHere));
+	return `${cutTo(fromHere, fromWidth)}${arrow}${cutTo(toHere, toWidth)}`;
+}
+
+/** Two long texts from shortly before their first difference on. */
+function fromDifference(a: string, b: string): readonly [string, string] {
+	let same = 0;
+	while (same < a.length && a[same] === b[same]) {
+		same += 1;
+	}
+	const start = same - contextWidth;
+	return start <= 1
+		? [a, b]
+		: [`…${a.slice(start).toWellFormed()}`, `…${b.slice(start).toWellFormed()}`];
+}
+
+/** A value on one line: text as it is, unless it would be hard to recognize. */
+function valueText(value: JsonValue): string {
+	return typeof value === "string" &&
+		value !== "" &&
+		value.trim() === value &&
+		!value.includes("\n")
+		? oneLine(value)
+		: oneLine(JSON.stringify(value));
+}

@@ -1,0 +1,87 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+
+/** A change of one field, or of one element of a list, between two documents. */
+export interface FieldChange {
+	/** The keys and positions that lead to it. */
+	readonly path: readonly (string | number)[];
+	/** Absent if it was added. */
+	readonly before?: JsonValue;
+	/** Absent if it was removed. */
+	readonly after?: JsonValue;
+}
+
+/**
+ * The changes that turn one document into another, to be made in this order: the elements that a list loses are named from
+ * its end on, and each element that it gets has its new position.
+ */
+export function fieldChanges(before: JsonObject, after: JsonObject): readonly FieldChange[] {
+	return ofObjects(before, after, []);
+}
+
+type Path = FieldChange["path"];
+
+function ofValues(before: JsonValue, after: JsonValue, path: Path): readonly FieldChange[] {
+	if (isObject(before) && isObject(after)) {
+		return ofObjects(before, after, path);
+	}
+	if (Array.isArray(before) && Array.isArray(after)) {
+		return ofLists(before, after, path);
+	}
+	return before === after ? [] : [{ path, before, after }];
+}
+
+function ofObjects(before: JsonObject, after: JsonObject, path: Path): readonly FieldChange[] {
+	const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+	return [...keys].flatMap((key) => ofField(own(before, key), own(after, key), [...path, key]));
+}
+
+function ofField(
+	before: JsonValue | undefined,
+	after: JsonValue | undefined,
+	path: Path,
+): readonly FieldChange[] {
+	if (before === undefined) {
+		return after === undefined ? [] : [{ path, after }];
+	}
+	return after === undefined ? [{ path, before }] : ofValues(before, after, path);
+}
+
+/** What both lists begin and end with is unchanged. In between, elements are compared one by one, then added or removed. */
+function ofLists(
+	before: readonly JsonValue[],
+	after: readonly JsonValue[],
+	path: Path,
+): readonly FieldChange[] {
+	const shorter = Math.min(before.length, after.length);
+	let start = 0;
+	while (start < shorter && isEqual(before[start], after[start])) {
+		start += 1;
+	}
+	let end = 0;
+	while (end < shorter - start && isEqual(before.at(-1 - end), after.at(-1 - end))) {
+		end += 1;
+	}
+	const paired = shorter - end;
+	const changed = after
+		.slice(start, paired)
+		.flatMap((value, at) => ofField(before[start + at], value, [...path, start + at]));
+	const added = after
+		.slice(paired, after.length - end)
+		.map((value, at) => ({ path: [...path, paired + at], after: value }));
+	const removed = before
+		.slice(paired, before.length - end)
+		.map((value, at) => ({ path: [...path, paired + at], before: value }));
+	return [...changed, ...added, ...removed.toReversed()];
+}
+
+function isEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+	return a !== undefined && b !== undefined && ofValues(a, b, []).length === 0;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function own(object: JsonObject, key: string): JsonValue | undefined {
+	return Object.hasOwn(object, key) ? object[key] : undefined;
+}

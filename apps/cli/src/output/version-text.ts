@@ -1,0 +1,134 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+	Change,
+	type ListVersionsResponse,
+	type ResourceVersion,
+} from "@plinth/proto/gen/plinth/history/v1/history_service_pb.js";
+import type { KnownTypes } from "../api/known-types.ts";
+import { documentOf } from "../document/show-document.ts";
+import type { Io } from "../io.ts";
+import { changeLines, pathText } from "./change-lines.ts";
+import type { ComparedVersion } from "./compared-versions.ts";
+import { oneLine } from "./printable.ts";
+import { ago } from "./reconcile-cells.ts";
+
+type Completeness = Pick<
+	ListVersionsResponse,
+	"includesCreation" | "completeSince" | "completeSinceVersion" | "hasMore"
+>;
+
+/** How a history is shown. */
+export interface HistoryLayout {
+	readonly io: Pick<Io, "width" | "color" | "clock">;
+	/** Whether all changes are shown, in full. */
+	readonly isWide: boolean;
+}
+
+/** The most changes of one version that are shown, unless all are. */
+const maxChanges = 20;
+
+/** A history for people: since when it is complete, then each version with its changes. */
+export function historyText(
+	completeness: Completeness,
+	versions: readonly ComparedVersion[],
+	{ io, isWide }: HistoryLayout,
+): string {
+	const nowMs = io.clock.now();
+	const width = isWide ? undefined : io.width;
+	const blocks = versions.map(({ version, changes }) => {
+		const lines = changeLines(changes ?? [], { width, color: io.color });
+		const shown = isWide ? lines : lines.slice(0, maxChanges);
+		const left = lines.length - shown.length;
+		return [
+			`${headingOf(version, nowMs)}\n`,
+			`  ${factsOf(version, isWide).join(", ")}\n`,
+			...shown,
+			...(left > 0 ? [`  … and ${left} more changes: -o wide shows them\n`] : []),
+			...(changes === undefined && version.change === Change.UPDATED
+				? ["  the version before is not shown, so neither is what changed\n"]
+				: []),
+		].join("");
+	});
+	return [`${completenessText(completeness, nowMs, isWide)}\n`, ...blocks].join("\n");
+}
+
+function completenessText(
+	{ includesCreation, completeSince, completeSinceVersion }: Completeness,
+	nowMs: number,
+	isWide: boolean,
+): string {
+	if (includesCreation) {
+		return "complete since its creation";
+	}
+	const version = isWide ? `, version ${completeSinceVersion}` : "";
+	const since = `${timeText(completeSince)} (${ago(completeSince, nowMs)} ago${version})`;
+	return `complete since ${since}, without its creation`;
+}
+
+/** As in `version 42: updated 5m ago by alice`. */
+function headingOf(
+	{ change, version, writtenAt, writtenBy }: ResourceVersion,
+	nowMs: number,
+): string {
+	const age = ago(writtenAt, nowMs);
+	const when = age === "" ? "" : ` ${age} ago`;
+	const by = writtenBy === "" ? ", by whom is not known" : ` by ${oneLine(writtenBy)}`;
+	return `version ${version}: ${words[change] ?? "written"}${when}${by}`;
+}
+
+/** Of versions from before the history is complete, and of changes that only newer servers know, it is not known. */
+const words: Partial<Readonly<Record<number, string>>> = {
+	[Change.CREATED]: "created",
+	[Change.UPDATED]: "updated",
+	[Change.DELETED]: "deleted",
+};
+
+function factsOf({ writtenAt, resource }: ResourceVersion, isWide: boolean): readonly string[] {
+	const uid = resource?.id?.uid ?? "";
+	return [
+		...(writtenAt === undefined ? [] : [timeText(writtenAt)]),
+		`generation ${resource?.generation ?? ""}`,
+		...(isWide ? [`uid ${uid}`] : []),
+	];
+}
+
+function timeText(time: Timestamp | undefined): string {
+	return time === undefined ? "" : new Date(timestampMs(time)).toISOString();
+}
+
+/** A history for programs. */
+export function historyDocument(
+	{ hasMore, includesCreation, completeSince, completeSinceVersion }: Completeness,
+	versions: readonly ComparedVersion[],
+	types: KnownTypes,
+): JsonObject {
+	return {
+		complete_since: timeText(completeSince),
+		complete_since_version: completeSinceVersion,
+		includes_creation: includesCreation,
+		has_more: hasMore,
+		versions: versions.map(({ version, changes }) => ({
+			...versionDocument(version, types),
+			...(changes && {
+				changes: changes.map(({ path, ...values }): JsonValue => {
+					return { field: pathText(path), ...values };
+				}),
+			}),
+		})),
+	};
+}
+
+function versionDocument(
+	{ change, version, writtenAt, writtenBy, resource }: ResourceVersion,
+	types: KnownTypes,
+): JsonObject {
+	return {
+		version,
+		change: words[change] ?? "unknown",
+		generation: resource?.generation ?? "",
+		...(writtenAt && { written_at: timeText(writtenAt) }),
+		...(writtenBy !== "" && { written_by: writtenBy }),
+		...(resource && { resource: documentOf(resource, types) }),
+	};
+}

@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/history/v1/history_service_clone.js";

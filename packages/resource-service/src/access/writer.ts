@@ -1,0 +1,16 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Access } from "@plinth/resource";
+import { controllerHeader } from "../requests/headers.ts";
+
+/** The most characters that are kept of a name: tokens may have long subjects. */
+const longest = 128;
+
+/**
+ * Who makes a write, for the history of the resource: the subject of the caller, or the name of the controller if the caller
+ * is a part of the deployment. Others can't name a controller.
+ */
+export function writerOf({ subject, isDeployment }: Access, call: HandlerContext): string {
+	const controller = isDeployment ? call.requestHeader.get(controllerHeader) : null;
+	const name = controller || subject;
+	return name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
+}
