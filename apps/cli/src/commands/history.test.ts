@@ -129,6 +129,9 @@ version V: created AGO by ann
 		);
 		expect(out).toContain('+ status.projectionist.conditions: [{"type":"Shown"');
 		expect(out).not.toContain("updated_at");
+		expect(out).not.toContain("observed_generation");
+		const { out: wide } = await run("film/alien", "-o", "wide");
+		expect(wide).toContain("+ status.projectionist.updated_at: ");
 	});
 
 	it("shows the newest versions up to the limit, each with what it changed", async () => {
@@ -208,6 +211,16 @@ version V: created AGO by ann
 		}
 		const { out } = await runAs("ann", ["film", "alien", "-o", "wide"], { width: 80 });
 		expect(out).toContain(`~ data.title: ${text}One → ${text}Two\n`);
+	});
+
+	it("lets no text of a resource control the terminal", async () => {
+		const { put, run } = await start();
+		const bell = "\u009b31m\u0007\n";
+		await put("ann", { title: `a${bell}`, tags: [bell], prizes: { [bell]: 1 } });
+		const { out } = await run("film", "alien");
+		expect(out).toContain("data.prizes");
+		// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters
+		expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
 	});
 
 	it("shows some of many changes, and colors them in a terminal", async () => {

@@ -8,6 +8,8 @@ export interface ChangeLayout {
 	/** The columns of the terminal; `undefined` if nothing may be cut. */
 	readonly width: number | undefined;
 	readonly color: boolean;
+	/** Whether what each write of a status changes is shown beside other changes. */
+	readonly isWide: boolean;
 }
 
 /** At least so much of a value is shown, however narrow the terminal is. */
@@ -24,22 +26,24 @@ const arrow = " → ";
  */
 export function changeLines(
 	changes: readonly FieldChange[],
-	{ width, color }: ChangeLayout,
+	{ width, color, isWide }: ChangeLayout,
 ): readonly string[] {
-	return withoutTimes(changes.flatMap(leavesOf)).map((change) => {
+	const fields = changes.flatMap(leavesOf);
+	return (isWide ? fields : withoutRoutine(fields)).map((change) => {
 		const sign = signOf(change);
-		const start = `  ${sign} ${pathText(change.path)}: `;
+		const start = oneLine(`  ${sign} ${pathText(change.path)}: `);
 		const left = width === undefined ? undefined : width - textWidth(start);
 		const line = `${start}${valuesText(change, left)}`;
 		return `${color ? `\x1b[${colors[sign]}m${line}\x1b[39m` : line}\n`;
 	});
 }
 
-/** The changes without the times of statuses, which change with each write of the status, unless nothing else has changed. */
-function withoutTimes(changes: readonly FieldChange[]): readonly FieldChange[] {
-	const others = changes.filter(({ path: [field, , part] }) => {
-		return !(field === "status" && part === "updated_at");
-	});
+/** The changes without those that each write of a status makes, unless nothing else has changed. */
+function withoutRoutine(changes: readonly FieldChange[]): readonly FieldChange[] {
+	const others = changes.filter(
+		({ path: [field, , part] }) =>
+			field !== "status" || (part !== "updated_at" && part !== "observed_generation"),
+	);
 	return others.length === 0 ? changes : others;
 }
 

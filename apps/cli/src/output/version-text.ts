@@ -37,7 +37,7 @@ export function historyText(
 	const nowMs = io.clock.now();
 	const width = isWide ? undefined : io.width;
 	const blocks = versions.map(({ version, changes }) => {
-		const lines = changeLines(changes ?? [], { width, color: io.color });
+		const lines = changeLines(changes ?? [], { width, color: io.color, isWide });
 		const shown = isWide ? lines : lines.slice(0, maxChanges);
 		const left = lines.length - shown.length;
 		return [
@@ -73,8 +73,8 @@ function headingOf(
 ): string {
 	const age = ago(writtenAt, nowMs);
 	const when = age === "" ? "" : ` ${age} ago`;
-	const by = writtenBy === "" ? ", by whom is not known" : ` by ${oneLine(writtenBy)}`;
-	return `version ${version}: ${words[change] ?? "written"}${when}${by}`;
+	const by = writtenBy === "" ? ", by whom is not known" : ` by ${writtenBy}`;
+	return oneLine(`version ${version}: ${words[change] ?? "written"}${when}${by}`);
 }
 
 /** Of versions from before the history is complete, and of changes that only newer servers know, it is not known. */
