@@ -12,5 +12,6 @@ const longest = 128;
 export function writerOf({ subject, isDeployment }: Access, call: HandlerContext): string {
 	const controller = isDeployment ? call.requestHeader.get(controllerHeader) : null;
 	const name = controller || subject;
-	return name.length > longest ? `${name.slice(0, longest - 1)}…` : name;
+	// A copy: a part of a string keeps the whole one in memory.
+	return name.length > longest ? Buffer.from(`${name.slice(0, longest - 1)}…`).toString() : name;
 }
