@@ -95,7 +95,12 @@ async function editUntilApplied(
 /** What the editor leaves in the file. @throws Failure if it fails. */
 async function editedText(io: ServerSession["io"], file: string): Promise<string> {
 	const command = io.env.VISUAL || io.env.EDITOR || "vi";
-	const code = await io.runEditor(command, file);
+	const code = await io.runEditor(command, file).catch((error: unknown) => {
+		throw new Failure(
+			exitCodes.failed,
+			`the editor can't be started: ${reasonOf(error)}; its file is ${file}`,
+		);
+	});
 	if (code !== 0) {
 		throw new Failure(
 			exitCodes.failed,
@@ -105,9 +110,12 @@ async function editedText(io: ServerSession["io"], file: string): Promise<string
 	try {
 		return readFileSync(file, "utf8");
 	} catch (error) {
-		const why = error instanceof Error ? error.message : String(error);
-		throw new Failure(exitCodes.failed, `the editor has left no file: ${why}`);
+		throw new Failure(exitCodes.failed, `the editor has left no file: ${reasonOf(error)}`);
 	}
+}
+
+function reasonOf(error: unknown): string {
+	return error instanceof Error ? error.message : String(error);
 }
 
 /** The exit code of a shell that does not find the command. */

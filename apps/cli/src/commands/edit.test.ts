@@ -1,11 +1,13 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { decode, idOf, resourceOf } from "@plinth/resource";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { Film } from "../cinema.fixture.ts";
 import { type CinemaServer, startCinema } from "../cinema-server.fixture.ts";
+import type { Io } from "../io.ts";
 import { runPlinth, startPlinth } from "../run-plinth.fixture.ts";
 
 let server: CinemaServer;
@@ -147,6 +149,62 @@ describe("edit", () => {
 		expect(later.err).toContain(`its file is ${later.file}`);
 		expect(readFileSync(later.file, "utf8")).toContain('title: ""');
 		rmSync(dirname(later.file), { recursive: true });
+	});
+
+	it("says what to do if the editor is not installed, can't be started, or removes its file", async () => {
+		const outcome = async (runEditor: Io["runEditor"]) => {
+			const args = ["edit", "film", "alien", "--server", server.address];
+			let file = "";
+			const { code, err } = await runPlinth(args, {
+				env: { EDITOR: "the-editor" },
+				runEditor(command, path) {
+					file = path;
+					return runEditor(command, path);
+				},
+			});
+			rmSync(dirname(file), { recursive: true });
+			expect(code).toBe(1);
+			return err.replace(file, "FILE");
+		};
+		expect(await outcome(async () => 127)).toBe(
+			"plinth: the editor exited with code 127, and nothing was changed; its file is FILE. Is the-editor installed? Set EDITOR to the one to use\n",
+		);
+		const failing = () => Promise.reject(new Error("spawn sh ENOENT"));
+		expect(await outcome(failing)).toBe(
+			"plinth: the editor can't be started: spawn sh ENOENT; its file is FILE\n",
+		);
+		const removing = async (_command: string, path: string) => {
+			rmSync(path);
+			return 0;
+		};
+		expect(await outcome(removing)).toContain("the editor has left no file: ENOENT");
+		expect(await title()).toBe("Alien");
+	});
+
+	it("opens the editor again for a refusal by rights or by the state of others", async () => {
+		await server[Symbol.asyncDispose]();
+		const refusals = [
+			new ConnectError("ann lacks operator:write", Code.PermissionDenied),
+			new ConnectError("the hall is referenced", Code.FailedPrecondition),
+		];
+		server = await startCinema({
+			async beforeWrite() {
+				const refusal = refusals.shift();
+				if (refusal !== undefined) {
+					throw refusal;
+				}
+			},
+		});
+		await put("Alien");
+		const { code, seen } = await edit([
+			(text) => text.replace("Alien", "Mine"),
+			(text) => text.replace("Mine", "Ours"),
+			(text) => text.replace("Ours", "Theirs"),
+		]);
+		expect(code).toBe(0);
+		expect(seen[1]).toContain("# not allowed: ann lacks operator:write\n");
+		expect(seen[2]).toContain("# the hall is referenced\n");
+		expect(await title()).toBe("Theirs");
 	});
 
 	it("keeps what was written where it can't ask again, and says where", async () => {
