@@ -17,6 +17,11 @@ export interface ServerOptions {
 	readonly storage: StorageOptions;
 	/** 127.0.0.1:7575 by default; port 0 selects a free port. */
 	readonly listen?: ListenAddress;
+	/**
+	 * The URL at which the other servers of the cluster reach the listener, such as `http://10.0.0.1:7575`. By default, that
+	 * of the address on which it listens or, if that is a wildcard, the host name and the port.
+	 */
+	readonly advertisedAddress?: string;
 	readonly modules?: readonly Module[];
 	/** The limit on the memory of all resources, in bytes; unlimited by default. */
 	readonly memoryLimitBytes?: number;

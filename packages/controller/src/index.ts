@@ -2,6 +2,12 @@ export type { ResourceClient } from "./client/resource-client.ts";
 export type { StatusInit, WriteInit, WriteResult } from "./client/resource-helpers.ts";
 export { type ConflictRetryOptions, retryOnConflict } from "./client/retry-on-conflict.ts";
 export { fenceHeader } from "./client/runtime-client.ts";
+export type {
+	ReportingCluster,
+	ReportingServer,
+	ReportQuestion,
+	ServerReport,
+} from "./cluster/cluster.ts";
 export {
 	allOf,
 	anyChange,

@@ -7,7 +7,15 @@ describe("the package", () => {
 		const files = globSync("gen/**/*.ts", {
 			cwd: import.meta.dirname,
 			exclude: [
-				...["backup/**", "controller/**", "event/**", "history/**", "meta/**", "schema/**"],
+				...[
+					"backup/**",
+					"cluster/**",
+					"controller/**",
+					"event/**",
+					"history/**",
+					"meta/**",
+					"schema/**",
+				],
 				"type/v1/table_*",
 			].map((path) => `gen/plinth/${path}`),
 		});

@@ -18,6 +18,7 @@ import {
 	LoadCapacity,
 	type Mutation,
 	type ReadOptions,
+	type ServerDirectory,
 	StateStore,
 	type StorageBackend,
 	type StorageLimits,
@@ -41,6 +42,7 @@ import { replaceIncarnation } from "./history/replace-incarnation.ts";
 import { type HistoryLost, StoreHistory } from "./history/store-history.ts";
 import { type EtcdStorageIdentity, openIdentity } from "./history/store-identity.ts";
 import { Keys } from "./keys.ts";
+import { EtcdServerDirectory } from "./servers/etcd-server-directory.ts";
 import { CatchUp } from "./state/catch-up.ts";
 import { ResourceDecoder } from "./state/decode-resource.ts";
 import { FollowedState } from "./state/followed-state.ts";
@@ -72,6 +74,8 @@ export interface EtcdBackend extends StorageBackend, HistorySource {
 	readonly historyLost: AbortSignal;
 	/** The rows of events of all servers that share the prefix. */
 	readonly events: EventStorage;
+	/** The live servers that share the prefix. */
+	readonly servers: ServerDirectory;
 }
 
 /**
@@ -119,7 +123,12 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 		const catchUp = new CatchUp({ ...context, state });
 		const groups = new GroupCommit({ ...context, state, catchUp });
 		const events = new EtcdEventStorage({ ...base, historyLost: history.lost });
-		return new OpenEtcdBackend({ ...context, state, catchUp, groups, events, closing, options });
+		const servers = new EtcdServerDirectory({
+			...{ ...base, random: runtime.random },
+			historyLost: history.lost,
+		});
+		const parts = { ...context, state, catchUp, groups, events, servers, closing, options };
+		return new OpenEtcdBackend(parts);
 	} catch (error) {
 		client.close();
 		signal?.throwIfAborted();
@@ -161,6 +170,7 @@ interface Parts {
 	readonly catchUp: CatchUp;
 	readonly groups: GroupCommit;
 	readonly events: EtcdEventStorage;
+	readonly servers: EtcdServerDirectory;
 	readonly limits: StorageLimits;
 	readonly timeoutMs: number;
 	readonly closing: AbortController;
@@ -193,6 +203,10 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	get events(): EventStorage {
 		return this.#parts.events;
+	}
+
+	get servers(): ServerDirectory {
+		return this.#parts.servers;
 	}
 
 	read: StorageBackend["read"] = async (id, options) => (await this.#store(options)).read(id);
@@ -251,8 +265,9 @@ class OpenEtcdBackend implements EtcdBackend {
 	}
 
 	async #close(): Promise<void> {
-		const { groups, events, state, runtime, timeoutMs, closing, client } = this.#parts;
+		const { groups, events, servers, state, runtime, timeoutMs, closing, client } = this.#parts;
 		events.close();
+		await servers.leave();
 		await groups.settled();
 		using within = deadline(runtime.clock, timeoutMs);
 		await unlessAborted(this.#recovery, within.signal).catch(() => {});

@@ -26,10 +26,12 @@ export interface KeyRange {
  *   <prefix>/head                                                     written by every transaction
  *   <prefix>/identity                                                 the incarnation of the store
  *   <prefix>/resources/<group>.<kind>␀<partition>␀<namespace>␀<name>  a resource
+ *   <prefix>/servers/<id>                                             a live server of the cluster
  * ```
  *
  * Keys of resources sort like the state store. The head, the identity and the resources are adjacent, so
- * that one watch delivers them, without the commits, the elections and the events, which sort before them.
+ * that one watch delivers them, without the commits, the elections and the events, which sort before them, and the servers,
+ * which sort after them.
  */
 export class Keys {
 	readonly head: Uint8Array;
@@ -40,6 +42,8 @@ export class Keys {
 	readonly resources: KeyRange;
 	/** All rows of events. */
 	readonly events: KeyRange;
+	/** All servers. */
+	readonly servers: KeyRange;
 	readonly #prefix: string;
 	readonly #resourcePrefix: string;
 
@@ -53,6 +57,7 @@ export class Keys {
 		this.watched = { key: this.head, rangeEnd: end };
 		this.resources = { key: Buffer.from(this.#resourcePrefix), rangeEnd: end };
 		this.events = { key: this.event(""), rangeEnd: Buffer.from(`${prefix}/events0`) };
+		this.servers = { key: this.server(""), rangeEnd: Buffer.from(`${prefix}/servers0`) };
 	}
 
 	/** The key of the resource of that name. */
@@ -96,6 +101,11 @@ export class Keys {
 	/** The event key of the row with that key. */
 	eventKey(key: Uint8Array): string {
 		return keyText(key).slice(`${this.#prefix}/events/`.length);
+	}
+
+	/** The key under which a server records itself. */
+	server(id: string): Uint8Array {
+		return Buffer.from(`${this.#prefix}/servers/${id}`);
 	}
 
 	/** The key that the holder of a lease creates. */

@@ -60,6 +60,11 @@ export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend
 export { MemoryEventStorage } from "./memory-event-storage.ts";
 export type { CommitResult, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
+export {
+	LocalServerDirectory,
+	type ServerDirectory,
+	type ServerRecord,
+} from "./server-directory.ts";
 export type { Snapshot } from "./snapshot.ts";
 export { LoadCapacity } from "./state-store/load-capacity.ts";
 export type { OwnedPage } from "./state-store/owner-index.ts";

@@ -1,11 +1,13 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
-	ControllerSchema,
+	type ControllerSchema,
 	GetControllerResponseSchema,
+	ListControllersResponseSchema,
 	Phase,
 	Placement,
 	ReconcileState,
+	type ServerSchema,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { systemClock } from "@plinth/runtime";
 import { expect, it } from "vitest";
@@ -14,14 +16,25 @@ import { showControllers } from "./controllers.ts";
 
 const plain = { width: undefined, color: false, clock: systemClock };
 
-async function table(...controllers: readonly MessageInitShape<typeof ControllerSchema>[]) {
-	const messages = controllers.map((each) =>
-		create(ControllerSchema, {
+type ControllerInit = MessageInitShape<typeof ControllerSchema>;
+
+function table(...controllers: readonly ControllerInit[]) {
+	return tableOf([], ...controllers);
+}
+
+/** The lines of the table of a cluster with these servers. */
+async function tableOf(
+	servers: readonly MessageInitShape<typeof ServerSchema>[],
+	...controllers: readonly ControllerInit[]
+) {
+	const response = create(ListControllersResponseSchema, {
+		controllers: controllers.map((each) => ({
 			...{ manages: "demo.v1.Artist", placement: Placement.SINGLETON, phase: Phase.RUNNING },
 			...each,
-		}),
-	);
-	return (await showControllers(messages, "table", plain)).trimEnd().split("\n");
+		})),
+		servers: [...servers],
+	});
+	return (await showControllers(response, "table", plain)).trimEnd().split("\n");
 }
 
 it("shows no column for troubles that no controller has", async () => {
@@ -128,4 +141,51 @@ it("shows how many resources can't be decoded, and why one of them can't", async
 	});
 	expect(heading).toMatch(/LAST-ERROR +UNDECODABLE$/);
 	expect(row).toContain("12 (demo.v1.Artist miles can't be decoded: malformed)");
+});
+
+it("shows on how many of several servers they run, and singletons on which", async () => {
+	const on = (...phases: readonly Phase[]) =>
+		phases.map((phase, at) => ({ server: `server-${at}`, phase }));
+	const { EACH_SERVER, SHARDED } = Placement;
+	const { RUNNING, WAITING_FOR_LEASE } = Phase;
+	const two = on(RUNNING, RUNNING);
+	const all = Array.from({ length: 16 }, (_, shard) => shard);
+	const [, ...rows] = await tableOf(
+		[{ name: "server-0" }, { name: "server-1" }],
+		{ name: "single", servers: on(WAITING_FOR_LEASE, RUNNING) },
+		{ name: "nowhere", servers: on(WAITING_FOR_LEASE) },
+		{ name: "every", placement: EACH_SERVER, servers: two },
+		{ name: "some", placement: EACH_SERVER, servers: on(RUNNING) },
+		{ name: "part", placement: SHARDED, servers: two, shards: { open: [1, 4, 9], count: 16 } },
+		{ name: "whole", placement: SHARDED, servers: two, shards: { open: all, count: 16 } },
+	);
+	expect(rows.map((row) => row.split(/ {2,}/)[2])).toEqual([
+		...["server-1", "no server", "2 servers", "1 of 2 servers"],
+		...["2 servers, 3 of 16 shards", "2 servers"],
+	]);
+});
+
+it("shows what one controller does on each of several servers", async () => {
+	const key = "demo.Artist/default/jazz/miles";
+	const response = create(GetControllerResponseSchema, {
+		controller: {
+			...{ name: "singers", placement: Placement.SHARDED, phase: Phase.RUNNING },
+			servers: [
+				{
+					...{ server: "host/1", phase: Phase.RUNNING, restarts: 2 },
+					requests: { failing: 1, live: 2, background: 1, active: 3 },
+					reconciles: { succeeded: 40n, failed: 50n },
+					shards: { open: [1, 2], count: 16 },
+				},
+				{ server: "host/2", phase: Phase.PRIMING, inPhase: durationFromMs(7_000) },
+			],
+		},
+		failing: [{ key, state: ReconcileState.READY, server: "host/1" }],
+		servers: [{ name: "host/1" }, { name: "host/2" }],
+	});
+	const shown = await showController(response, "table", plain);
+	expect(shown).toMatch(/SERVER +PHASE .*FAILING +SHARDS +RESTARTS\n/);
+	expect(shown).toMatch(/host\/1 +running +3 +3 +40 +50 +1 +2 +2\n/);
+	expect(shown).toMatch(/host\/2 +priming +7s +0 +0 +0 +0 +0\n/);
+	expect(shown).toMatch(/default\/jazz\/miles +host\/1 +queued\n/);
 });

@@ -4,20 +4,22 @@ import {
 	type Controller,
 	ControllerSchema,
 	ControllerService,
-	Phase,
+	type ListControllersResponse,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { getController } from "../api/controllers.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { phaseName, runsOn } from "../output/controller-text.ts";
+import { failingCell, phaseCell, queued } from "../output/controller-cells.ts";
+import { runsOn } from "../output/controller-text.ts";
 import type { OutputFormat } from "../output/output-format.ts";
 import { ago, resourceOfKey } from "../output/reconcile-cells.ts";
 import { type Cell, plainCell, type Row, renderTable } from "../output/table.ts";
 import { showController } from "./controller-detail.ts";
+import { warnOfMissing } from "./missing-servers.ts";
 
-/** Prints the state of the controllers of one server, or of one of them in detail. */
+/** Prints the state of the controllers of a cluster, or of one of them in detail. */
 export async function controllers(
 	session: ServerSession,
 	name: string | undefined,
@@ -25,12 +27,15 @@ export async function controllers(
 ): Promise<ExitCode> {
 	const { io, connection } = session;
 	if (name !== undefined) {
-		io.out(await showController(await getController(session, name), output, io));
+		const response = await getController(session, name);
+		io.out(await showController(response, output, io));
+		warnOfMissing(response.servers, io);
 		return exitCodes.ok;
 	}
 	const client = connection.client(ControllerService);
 	const response = await session.call(client.listControllers({}, { signal: io.signal }));
-	io.out(await showControllers(response.controllers, output, io));
+	io.out(await showControllers(response, output, io));
+	warnOfMissing(response.servers, io);
 	return exitCodes.ok;
 }
 
@@ -57,10 +62,11 @@ const columns = [
 
 /** The controllers in an output format. */
 export async function showControllers(
-	all: readonly Controller[],
+	response: ListControllersResponse,
 	output: OutputFormat,
 	options: Pick<Io, "width" | "color" | "clock">,
 ): Promise<string> {
+	const { controllers: all } = response;
 	const forms = () => all.map((one) => toJson(ControllerSchema, one, { useProtoFieldName: true }));
 	switch (output) {
 		case "name":
@@ -70,17 +76,17 @@ export async function showControllers(
 		case "yaml":
 			return (await import("../document/to-yaml.ts")).toYaml(...forms());
 		case "table":
-			return tableOf(all, options);
+			return tableOf(response, options);
 	}
 }
 
 function tableOf(
-	all: readonly Controller[],
+	{ controllers: all, servers }: ListControllersResponse,
 	options: Pick<Io, "width" | "color" | "clock">,
 ): string {
 	const nowMs = options.clock.now();
 	const rows = all.map((controller) => ({
-		row: rowOf(controller, nowMs),
+		row: rowOf(controller, servers.length, nowMs),
 		troubles: [restartsCell(controller), stillRunningCell(controller), undecodableCell(controller)],
 	}));
 	const shown = troubles.flatMap((column, at) =>
@@ -96,25 +102,19 @@ function tableOf(
 	);
 }
 
-function rowOf(controller: Controller, nowMs: number): Row {
+function rowOf(controller: Controller, servers: number, nowMs: number): Row {
 	const { requests, reconciles, inPhase, phase } = controller;
-	const failing = requests?.failing ?? 0;
-	const queued = (requests?.live ?? 0) + (requests?.background ?? 0);
-	const isRunning = phase === Phase.RUNNING || phase === Phase.WAITING_FOR_LEASE;
 	return [
 		plainCell(controller.name),
 		plainCell(controller.manages),
-		plainCell(runsOn(controller)),
-		{
-			text: phaseName(phase),
-			tone: isRunning ? "good" : "unsure",
-		},
+		plainCell(runsOn(controller, servers)),
+		phaseCell(phase),
 		plainCell(inPhase === undefined ? "" : shortDuration(durationMs(inPhase))),
-		plainCell(String(queued)),
+		plainCell(String(queued(requests))),
 		plainCell(String(requests?.active ?? 0)),
 		plainCell(String(reconciles?.succeeded ?? 0)),
 		plainCell(String(reconciles?.failed ?? 0)),
-		{ text: String(failing), tone: failing > 0 ? "bad" : "plain" },
+		failingCell(requests?.failing ?? 0),
 		lastErrorCell(controller, nowMs),
 	];
 }

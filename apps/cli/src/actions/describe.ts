@@ -1,5 +1,8 @@
 import type { Resource } from "@plinth/proto";
-import type { Reconcile } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import type {
+	Reconcile,
+	Server,
+} from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import type { Event } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
 import { displayName, finalizersOf, isMarkedForDeletion } from "@plinth/resource";
 import { listReconciles } from "../api/controllers.ts";
@@ -22,6 +25,7 @@ import { printable } from "../output/printable.ts";
 import { reconcilesTable } from "../output/reconcile-cells.ts";
 import { createdAtMs } from "../output/resource-table.ts";
 import { section } from "../output/section.ts";
+import { warnOfMissing } from "./missing-servers.ts";
 import { parseNamedTargets } from "./targets.ts";
 
 /** Prints the resources that the words name in detail. */
@@ -31,18 +35,25 @@ export async function describeAll(
 ): Promise<ExitCode> {
 	const { io } = session;
 	const types = await session.types();
+	const asked = new Map<string, Server>();
 	let separator = "";
 	for (const target of parseNamedTargets(words, types)) {
 		for (const name of target.names) {
 			const resource = await readResource(session, target.type, name);
 			const owned = await ownedBy(resource, session);
 			const waits = await waitsFor(resource, session);
-			const reconciles = resource.id ? await listReconciles(session, resource.id) : [];
+			const { reconciles, servers } = await reconcilesOf(resource, session);
+			for (const server of servers) {
+				asked.set(server.name, server);
+			}
 			const events = await eventsOf(resource, session);
-			io.out(separator + describe(resource, { owned, waits, reconciles, events }, types, io));
+			io.out(
+				separator + describe(resource, { owned, waits, reconciles, servers, events }, types, io),
+			);
 			separator = "\n";
 		}
 	}
+	warnOfMissing([...asked.values()], io);
 	return exitCodes.ok;
 }
 
@@ -99,6 +110,14 @@ async function eventsOf({ id }: Resource, session: ServerSession): Promise<reado
 	}
 }
 
+/** What controllers do with a resource, and the servers that were asked. */
+async function reconcilesOf(
+	{ id }: Resource,
+	session: ServerSession,
+): Promise<Pick<Related, "reconciles" | "servers">> {
+	return id === undefined ? { reconciles: [], servers: [] } : listReconciles(session, id);
+}
+
 /** How many events are shown with a resource: `plinth events` shows all. */
 const shownEvents = 20;
 
@@ -109,12 +128,14 @@ interface Related {
 	readonly waits: readonly string[];
 	/** What controllers do with it. */
 	readonly reconciles: readonly Reconcile[];
+	/** The servers that were asked about them. */
+	readonly servers: readonly Server[];
 	readonly events: readonly Event[];
 }
 
 function describe(
 	resource: Resource,
-	{ owned, waits, reconciles, events }: Related,
+	{ owned, waits, reconciles, servers, events }: Related,
 	types: KnownTypes,
 	io: Io,
 ): string {
@@ -148,7 +169,11 @@ function describe(
 		section("conditions", conditions),
 		section(
 			"controllers",
-			reconcilesTable(reconciles, io, { heading: "CONTROLLER", of: (each) => each.controller }),
+			reconcilesTable(
+				reconciles,
+				{ ...io, showServer: servers.length > 1 },
+				{ heading: "CONTROLLER", of: (each) => each.controller },
+			),
 		),
 		section("events", eventsSection(events, io)),
 		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),

@@ -1,9 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ID } from "@plinth/proto";
 import {
 	ControllerService,
 	type GetControllerResponse,
-	type Reconcile,
+	type ListReconcilesResponse,
+	ListReconcilesResponseSchema,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
@@ -39,20 +41,17 @@ export function getController(
 }
 
 /** What each controller does with a resource; nothing if the server is older, or the resource is gone. */
-export function listReconciles(session: ServerSession, id: ID): Promise<readonly Reconcile[]> {
+export function listReconciles(session: ServerSession, id: ID): Promise<ListReconcilesResponse> {
 	const { io, connection } = session;
 	const response = connection
 		.client(ControllerService)
 		.listReconciles({ id }, { signal: io.signal })
-		.then(
-			({ reconciles }) => reconciles,
-			(error: unknown) => {
-				if (isOlderServer(error) || isNotFound(error)) {
-					return [];
-				}
-				throw error;
-			},
-		);
+		.catch((error: unknown) => {
+			if (isOlderServer(error) || isNotFound(error)) {
+				return create(ListReconcilesResponseSchema);
+			}
+			throw error;
+		});
 	return session.call(response);
 }
 

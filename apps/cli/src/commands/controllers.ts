@@ -1,12 +1,12 @@
 import type { OutputFormat } from "../output/output-format.ts";
 import { type AddCommand, outputOption } from "./runner.ts";
 
-/** `plinth controllers`: the state of the controllers of one server. */
+/** `plinth controllers`: the state of the controllers of a cluster. */
 export const addControllers: AddCommand = (program, run) => {
 	program
 		.command("controllers [name]")
 		.description(
-			"print the state of the server's controllers, or of one: the resources at which it fails, and those in progress",
+			"print the state of the controllers of all servers, or of one controller: where it runs, at which resources it fails, and those in progress",
 		)
 		.addOption(outputOption())
 		.action((name: string | undefined, { output }: { output: OutputFormat }) =>

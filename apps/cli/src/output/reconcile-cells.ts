@@ -44,6 +44,12 @@ function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 	}
 }
 
+/** The options of `reconcilesTable`. */
+export interface ReconcilesTableOptions extends Pick<Io, "width" | "color" | "clock"> {
+	/** Whether to show which server works on each. */
+	readonly showServer: boolean;
+}
+
 /**
  * Reconciles as a table in a section, with their failures if there are any.
  *
@@ -51,7 +57,7 @@ function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
  */
 export function reconcilesTable(
 	reconciles: readonly Reconcile[],
-	{ width, color, clock }: Pick<Io, "width" | "color" | "clock">,
+	{ width, color, clock, showServer }: ReconcilesTableOptions,
 	subject: { readonly heading: string; readonly of: (reconcile: Reconcile) => string },
 ): string {
 	if (reconciles.length === 0) {
@@ -61,11 +67,13 @@ export function reconcilesTable(
 	const isFailing = reconciles.some(({ failure }) => failure !== undefined);
 	const columns = [
 		{ heading: subject.heading, cut: false },
+		...(showServer ? [{ heading: "SERVER", cut: true }] : []),
 		{ heading: "STATE", cut: false },
 		...(isFailing ? failureColumns : []),
 	];
 	const rows = reconciles.map((each) => [
 		plainCell(subject.of(each)),
+		...(showServer ? [plainCell(each.server)] : []),
 		stateCell(each),
 		...(isFailing ? failureCells(each, nowMs) : []),
 	]);

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { type Configuration, parseCommandLine } from "../configuration/configuration.ts";
 import { help } from "../configuration/help.ts";
 import { FileError } from "../configuration/located-yaml.ts";
 import { UsageError } from "../configuration/usage-error.ts";
+import { serverVersion } from "../server-version.ts";
 import { exitCodes } from "./exit-codes.ts";
 
 /** What a command uses of its process. */
@@ -59,7 +59,7 @@ async function outcomeOf(
 		return `token   ${token}\nsha256  ${sha256}\n`;
 	}
 	if (args.includes("--version") || (first === "version" && args.length === 1)) {
-		return `${ownVersion()}\n`;
+		return `${serverVersion()}\n`;
 	}
 	const words = wordsOf(first);
 	const command = parseCommandLine(args.slice(words), environment);
@@ -95,11 +95,4 @@ function wordsOf(command: string | undefined): number {
 		default:
 			return 0;
 	}
-}
-
-function ownVersion(): string {
-	const manifest: { readonly version: string } = JSON.parse(
-		readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-	);
-	return manifest.version;
 }

@@ -114,6 +114,8 @@ describe("parseCommandLine", () => {
 		[["--storage", "memory", "--storage", "sqlite"], "--storage is set twice"],
 		[["--storage", "disk"], '--storage "disk" is not one of sqlite, memory, etcd'],
 		[["--storage", "etcd"], "--storage etcd needs --etcd-endpoints"],
+		[["--advertised-address=http://a:1"], "--advertised-address needs --storage etcd"],
+		[["--storage=etcd", "--advertised-address=a:1"], "is not an http or https URL"],
 		[["--storage=etcd", "--etcd-endpoints=localhost"], '"localhost" is not the URL'],
 		[["--storage=etcd", "--etcd-endpoints=http://a", "--etcd-user=x"], "must be set together"],
 		[["--etcd-prefix", "/music"], "--etcd-prefix needs --storage etcd"],

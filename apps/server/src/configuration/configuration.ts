@@ -23,6 +23,8 @@ import { UsageError } from "./usage-error.ts";
 /** The configuration of a server process. */
 export interface Configuration {
 	readonly listen: ListenAddress;
+	/** The URL for the other servers of the cluster. */
+	readonly advertisedAddress?: string;
 	readonly dataDirectory: string;
 	readonly storage: "sqlite" | "memory" | "etcd";
 	/** Present if the storage is etcd. */
@@ -123,6 +125,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 		}),
 		logLevel: config.get(settings.logLevel) ?? "info",
 		...present({
+			advertisedAddress: config.get(settings.advertisedAddress)?.origin,
 			allowedHosts: allowedHosts.length > 0 ? allowedHosts : undefined,
 			cors: allowedOrigins.length > 0 ? { allowedOrigins } : undefined,
 			etcd: etcd ?? undefined,

@@ -26,6 +26,7 @@ const allEtcdSettings: readonly AnySetting[] = [
 	settings.etcdKeyFile,
 	settings.etcdUser,
 	settings.etcdPasswordFile,
+	settings.advertisedAddress,
 ];
 
 /**

@@ -29,6 +29,13 @@ export const settings = {
 		defaultText: "127.0.0.1:7575",
 		parse: address,
 	}),
+	advertisedAddress: one("advertisedAddress", {
+		placeholder: "<url>",
+		description:
+			"the URL at which the other servers of the cluster reach --listen, such as http://10.0.0.1:7575",
+		defaultText: "http://<--listen>, or the host name if that is a wildcard",
+		parse: url,
+	}),
 	dataDir: one("dataDir", {
 		placeholder: "<directory>",
 		description: "the directory of the sqlite storage",

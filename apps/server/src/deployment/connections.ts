@@ -4,6 +4,13 @@ import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client"
 /** Of more addresses, the one that was not opened for the longest time is forgotten: it is of a server that is gone. */
 const maxAddresses = 4_096;
 
+/** How connections to other servers are pinged, and when idle ones are closed. */
+export const peerPings = {
+	pingIntervalMs: 10_000,
+	pingTimeoutMs: 5_000,
+	idleConnectionTimeoutMs: 60_000,
+} as const;
+
 /** One connection to each server of the other deployments, by address. */
 export class Connections {
 	readonly #interceptor: Interceptor;
@@ -29,7 +36,7 @@ export class Connections {
 			this.#transports.delete(address);
 			transport.close(new ConnectError(`${address} is no longer called`, Code.Unavailable));
 		}
-		return createPlinthTransport({ baseUrl, interceptors: [this.#interceptor], ...pings });
+		return createPlinthTransport({ baseUrl, interceptors: [this.#interceptor], ...peerPings });
 	}
 
 	/** Ends all calls and connections. */
@@ -40,9 +47,3 @@ export class Connections {
 		this.#transports.clear();
 	}
 }
-
-const pings = {
-	pingIntervalMs: 10_000,
-	pingTimeoutMs: 5_000,
-	idleConnectionTimeoutMs: 60_000,
-} as const;

@@ -44,6 +44,13 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 			reconcilesOf: () => [],
 			graph: () => noGraph,
 		},
+		cluster: {
+			own: {
+				...{ id: "1", name: "test", address: "http://127.0.0.1:7575", startedAtMs: 0 },
+				...{ version: "1.0.0", secret: "secret" },
+			},
+			askOthers: async () => [],
+		},
 		runtime: systemRuntime,
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },

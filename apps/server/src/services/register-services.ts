@@ -7,7 +7,11 @@ import {
 	type HandlerContext,
 	type ServiceImpl,
 } from "@connectrpc/connect";
-import { type ControllerReports, createControllerService } from "@plinth/controller";
+import {
+	type ControllerReports,
+	createControllerService,
+	type ReportingCluster,
+} from "@plinth/controller";
 import type { References } from "@plinth/db-constraint";
 import { createEventService, type EventLog } from "@plinth/events";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
@@ -24,6 +28,7 @@ import {
 	ResourceService,
 	TypeService,
 } from "@plinth/proto";
+import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
 import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
@@ -38,9 +43,10 @@ import {
 } from "@plinth/resource-service";
 import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
-import type { HistorySource, StorageBackend } from "@plinth/storage";
+import type { HistorySource, ServerRecord, StorageBackend } from "@plinth/storage";
 import { createBackupService } from "../backup/backup-service.ts";
 import type { StorageCopies } from "../backup/storage-copies.ts";
+import { createClusterService } from "../cluster/cluster-service.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
@@ -83,6 +89,8 @@ export interface InterfacesOptions {
 	readonly modules: readonly Module[];
 	/** Reports on the controllers, which use these interfaces. */
 	readonly controllers: ControllerReports;
+	/** The servers that share the storage. */
+	readonly cluster: ReportingCluster & { readonly own: ServerRecord };
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
@@ -112,8 +120,14 @@ const deploymentReports: TypeLike = { group: "internal", groupVersion: "v1", kin
  */
 const operatorSettle = "operator:settle";
 
-/** The limit on a message to the health service, which decodes messages of callers without a token. */
-export const healthMessageBytes = 4 * 1024;
+/** The full names of services that need no token. */
+export const tokenlessServices: ReadonlySet<string> = new Set([
+	Health.typeName,
+	ClusterService.typeName,
+]);
+
+/** The limit on a message to a service that decodes messages of callers without a token. */
+export const tokenlessMessageBytes = 4 * 1024;
 
 /** Creates all interfaces of a server, and registers all services on them. */
 export function registerServices(options: InterfacesOptions): Interfaces {
@@ -202,10 +216,10 @@ function registerOperations(
 	resources: ServiceImpl<typeof ResourceService>,
 	options: InterfacesOptions,
 ): void {
-	const { registry, authorizer, controllers, backend, events } = options;
+	const { registry, authorizer, controllers, cluster, backend, events } = options;
 	const { copies, runtime, logger, isReady } = options;
 	const read = (id: ID | undefined, call: HandlerContext) => readBy(resources, id, call);
-	external.service(ControllerService, createControllerService(controllers, { read }), {
+	external.service(ControllerService, createControllerService(controllers, { read, cluster }), {
 		interceptors: [
 			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
 		],
@@ -223,12 +237,19 @@ function registerOperations(
 		createBackupService({ copies, authorizer, clock: runtime.clock, logger }),
 	);
 	external.service(
+		ClusterService,
+		createClusterService(() => cluster.own),
+		{
+			readMaxBytes: tokenlessMessageBytes,
+		},
+	);
+	external.service(
 		Health,
 		createHealthService({
 			services: () => external.handlers.map(({ service }) => service.typeName),
 			isReady,
 		}),
-		{ readMaxBytes: healthMessageBytes },
+		{ readMaxBytes: tokenlessMessageBytes },
 	);
 	const reflection = createReflectionService(external, registry.messages());
 	external.service(ServerReflection, reflection);

@@ -10,7 +10,7 @@ import type { Readiness } from "../operations/readiness.ts";
 import { defaultListen } from "../server-options.ts";
 import { healthStatus } from "../services/health-service.ts";
 import { HealthWatches } from "../services/health-watches.ts";
-import { healthMessageBytes, type Interfaces } from "../services/register-services.ts";
+import { type Interfaces, tokenlessMessageBytes } from "../services/register-services.ts";
 import type { RequestLimits } from "./request-limits.ts";
 import type { StartContext } from "./start-context.ts";
 import type { Telemetry } from "./start-telemetry.ts";
@@ -98,7 +98,7 @@ function createHealthWatches(
 	{ interfaces, readiness, calls }: PublicListenerOptions,
 ): HealthWatches {
 	const watches = new HealthWatches({
-		...{ limits, clock: runtime.clock, logger, streamsEnd, messageBytes: healthMessageBytes },
+		...{ limits, clock: runtime.clock, logger, streamsEnd, messageBytes: tokenlessMessageBytes },
 		statusOf: healthStatus({
 			services: () => interfaces.external.handlers.map(({ service }) => service.typeName),
 			isReady: () => acceptsCalls() && readiness.isReady,

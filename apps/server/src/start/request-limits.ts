@@ -2,11 +2,10 @@ import { BytePacer } from "../decoding/byte-pacer.ts";
 import { FieldLimits } from "../decoding/field-limits.ts";
 import { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import { RequestMeter, type RequestMeterOptions } from "../decoding/request-meter.ts";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { CallGate } from "../limits/call-gate.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import { Exchanges } from "../listener/exchanges.ts";
-import { healthMessageBytes } from "../services/register-services.ts";
+import { tokenlessMessageBytes, tokenlessServices } from "../services/register-services.ts";
 import type { StartContext } from "./start-context.ts";
 import type { Telemetry } from "./start-telemetry.ts";
 import type { ValidatedOptions } from "./validate-options.ts";
@@ -34,7 +33,7 @@ export function createRequestLimits(
 		limits: callLimits,
 		streamsPerConnection: limits.streamsPerConnection,
 		clock,
-		exempt: new Set([Health.typeName]),
+		exempt: tokenlessServices,
 		onRefused,
 	});
 	calls.observe(gate);
@@ -47,7 +46,8 @@ export function createRequestLimits(
 	const incomplete = new IncompleteMessages(limits.incompleteBytes, limits.messageBytes, clock);
 	calls.observeIncomplete(incomplete);
 	const metering = {
-		messageBytes: ({ parent }) => (parent === Health ? healthMessageBytes : limits.messageBytes),
+		messageBytes: ({ parent }) =>
+			tokenlessServices.has(parent.typeName) ? tokenlessMessageBytes : limits.messageBytes,
 		turns,
 		incomplete,
 		onRefused: ({ method, subject, error }) =>

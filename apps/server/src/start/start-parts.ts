@@ -1,5 +1,7 @@
 import type { ControllerManager } from "@plinth/controller";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
+import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
+import { ClusterMember } from "../cluster/cluster-member.ts";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { openInternal } from "../deployment/open-internal.ts";
 import { defaultCallLimits } from "../limits/call-limits.ts";
@@ -31,6 +33,7 @@ export interface RunningParts {
 /** The results of the steps before the services. */
 interface Prepared extends ValidatedOptions, Telemetry, RequestLimits, StartedStorage {
 	readonly readiness: Readiness;
+	readonly cluster: ClusterMember;
 }
 
 /**
@@ -61,7 +64,12 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 		readiness,
 		ownService: () => interfaces.trustedCloned,
 	});
-	const prepared = { ...validated, ...telemetry, ...requestLimits, ...storage, readiness };
+	const cluster = new ClusterMember({
+		...{ directory: storage.servers, clock: context.runtime.clock, logger },
+		tls: () => validated.tls?.material,
+	});
+	started.defer(() => cluster.close());
+	const prepared = { ...validated, ...telemetry, ...requestLimits, ...storage, readiness, cluster };
 	let manager: ControllerManager | undefined;
 	const interfaces = createInterfaces(context, prepared, () => manager);
 	await openInternalListener(context, prepared);
@@ -76,6 +84,8 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	// Parts stop in reverse order: calls end before what they use.
 	started.use(listening.move());
 	const scheme = validated.tls === undefined ? "http" : "https";
+	cluster.join(options.advertisedAddress ?? defaultAdvertisedAddress(scheme, listener.address));
+	started.defer(() => cluster.leave());
 	return {
 		address: `${scheme}://${formatListenAddress(listener.address)}`,
 		interfaces,
@@ -92,8 +102,7 @@ function createInterfaces(
 ): Interfaces {
 	const { modules, runtime, logger, limits, acceptsCalls, streamsEnd, callsEnd } = context;
 	const { authorizer, registry, copies, references, histories, events, readiness } = prepared;
-	const { gate, meter } = prepared;
-	const { tracing, calls } = prepared;
+	const { gate, meter, tracing, calls, cluster } = prepared;
 	const running = () => {
 		const started = manager();
 		if (started === undefined) {
@@ -103,19 +112,9 @@ function createInterfaces(
 	};
 	return registerServices({
 		backend: references.store,
-		...{
-			copies,
-			histories,
-			references,
-			events,
-			registry,
-			authorizer,
-			modules,
-			runtime,
-			logger,
-			limits,
-		},
-		...{ acceptsCalls, streamsEnd },
+		...{ copies, histories, references, events, registry, authorizer },
+		...{ modules, runtime, logger, limits },
+		...{ acceptsCalls, streamsEnd, cluster },
 		controllers: allReports(() => {
 			const ofReferences = references.controllers();
 			return ofReferences === undefined ? [running()] : [running(), ofReferences];

@@ -19,7 +19,7 @@ import type { Telemetry } from "./start-telemetry.ts";
 import type { ValidatedOptions } from "./validate-options.ts";
 
 /** The storage of a server, ready for its services. */
-export interface StartedStorage extends Pick<OpenStorage, "copies"> {
+export interface StartedStorage extends Pick<OpenStorage, "copies" | "servers"> {
 	/** Its `store` is the storage that services and controllers use. */
 	readonly references: References;
 	/** The recent versions of the resources. */
@@ -87,10 +87,8 @@ export async function startStorage(
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
 	startEnd.throwIfAborted();
-	return {
-		...{ copies: storage.copies, histories: storage.backend },
-		...{ references, leases, events },
-	};
+	const { copies, servers, backend: histories } = storage;
+	return { copies, servers, histories, references, leases, events };
 }
 
 /** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */

@@ -6,7 +6,9 @@ import {
 	createMemoryBackend,
 	type EventStorage,
 	type HistorySource,
+	LocalServerDirectory,
 	MemoryEventStorage,
+	type ServerDirectory,
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
@@ -33,6 +35,8 @@ export interface OpenStorage {
 	readonly leases: LeaseManager;
 	/** The rows of events. What follows them ends as StorageUnavailable when the storage is closed. */
 	readonly events: EventStorage;
+	/** The servers that use the storage. */
+	readonly servers: ServerDirectory;
 	/** The identity of the storage, if it has one. */
 	readonly identity?: StorageIdentity;
 	/** Takes backups of the open storage. */
@@ -84,7 +88,8 @@ export async function openStorage(
 				events.close();
 				await backend.close();
 			};
-			return { backend, leases, events, copies, close };
+			const servers = new LocalServerDirectory();
+			return { backend, leases, events, servers, copies, close };
 		}
 		case "sqlite": {
 			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
@@ -100,7 +105,9 @@ export async function openStorage(
 			try {
 				const copies = await sqliteCopies(backend, join(options.directory, copiesDirectory));
 				const { events, identity } = backend;
-				return { backend, leases, events, identity, copies, close: () => backend.close() };
+				const servers = new LocalServerDirectory();
+				const close = () => backend.close();
+				return { backend, leases, events, servers, identity, copies, close };
 			} catch (failure) {
 				await backend.close();
 				throw failure;
@@ -126,11 +133,12 @@ export async function openStorage(
 			const copies = takenElsewhere(
 				"the server stores its data in etcd: back up etcd with etcdctl snapshot save <file>",
 			);
-			const { events } = backend;
+			const { events, servers } = backend;
 			const { uid, incarnation, restores } = backend.identity;
 			// A storage that was never restored is identified by its records alone.
 			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
-			return { backend, leases, events, copies, close, ...(identity && { identity }) };
+			const opened = { backend, leases, events, servers, copies, close };
+			return { ...opened, ...(identity && { identity }) };
 		}
 	}
 }

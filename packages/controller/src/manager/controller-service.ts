@@ -1,26 +1,19 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { ControllerService, ID, Resource } from "@plinth/proto";
 import {
-	type Controller,
-	ControllerSchema,
+	type GetControllerResponse,
 	GetControllerResponseSchema,
 	GetDependencyGraphResponseSchema,
+	type ListControllersResponse,
 	ListControllersResponseSchema,
+	type ListReconcilesResponse,
 	ListReconcilesResponseSchema,
-	Phase,
-	Placement,
-	type QueueSchema,
-	type ReconcileFailureSchema,
-	type ReconcileSchema,
-	ReconcileState as States,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
-import type { QueueState } from "../queue/merging-queue.ts";
-import type { EntryState, KeyFailure } from "../queue/queue-entry.ts";
+import type { ReportingCluster, ReportQuestion, ServerReport } from "../cluster/cluster.ts";
+import { mergeDetails, mergeListings, mergeReconciles } from "../cluster/merge-responses.ts";
 import type { PooledKey } from "../queue/worker-pool.ts";
-import type { ReconcileFailure } from "../run/reconcile-tally.ts";
-import type { ControllerState, ReconcileState } from "./controller-state.ts";
+import { controllerMessage, maxKeys, reconcileInit, stateInit } from "./controller-messages.ts";
 import { toMermaid } from "./dependency-graph.ts";
 import type { ControllerManager } from "./manager.ts";
 
@@ -34,39 +27,62 @@ export type ControllerReports = Pick<
 export interface ControllerServiceOptions {
 	/** Reads a resource with the rights of the caller. @throws ConnectError if the caller may not, or there is none. */
 	readonly read: (id: ID | undefined, call: HandlerContext) => Promise<Resource>;
+	/** The cluster of which all servers report. Without it, reports are those of the manager alone, and name no server. */
+	readonly cluster?: ReportingCluster;
 }
 
-/** Serves a manager's reports as a read-only Connect service. */
+/** Serves the reports of a manager, and of those of other servers, as a read-only Connect service. */
 export function createControllerService(
 	manager: ControllerReports,
-	{ read }: ControllerServiceOptions,
+	{ read, cluster }: ControllerServiceOptions,
 ): ServiceImpl<typeof ControllerService> {
+	const own = new OwnReports(manager, () => cluster?.own.name);
+	/** The own response with those of the other servers, in the order of their names. */
+	const reports = async <T>(
+		response: T | undefined,
+		{ thisServerOnly }: { readonly thisServerOnly: boolean },
+		call: HandlerContext,
+		question: ReportQuestion<T>,
+	): Promise<readonly ServerReport<T>[]> => {
+		if (cluster === undefined) {
+			return [{ server: undefined, response }];
+		}
+		const report = { server: cluster.own, response };
+		return thisServerOnly
+			? [report]
+			: [report, ...(await cluster.askOthers(call, question))].sort(byServer);
+	};
 	return {
-		listControllers() {
-			const { controllers, holdsLease } = manager.state();
-			return create(ListControllersResponseSchema, {
-				controllers: controllers.map(controllerMessage),
-				...(holdsLease !== undefined && { holdsLease }),
-			});
+		async listControllers(request, call) {
+			const response = own.list();
+			return mergeListings(
+				await reports(response, request, call, (client, options) =>
+					client.listControllers({ thisServerOnly: true }, options),
+				),
+			);
 		},
-		getController({ name }) {
-			const state = manager.state().controllers.find((each) => each.name === name);
-			const work = manager.work(name, maxKeys);
-			if (state === undefined || work === undefined) {
-				throw new ConnectError(`there is no controller ${JSON.stringify(name)}`, Code.NotFound);
+		async getController(request, call) {
+			const { name } = request;
+			const all = await reports(own.get(name), request, call, (client, options) =>
+				client.getController({ name, thisServerOnly: true }, options).catch(undefinedIfNotFound),
+			);
+			const response = mergeDetails(all);
+			if (response === undefined) {
+				throw new ConnectError(notFound(name, all), Code.NotFound);
 			}
-			const shown = (keys: readonly PooledKey[]) => keys.map((key) => reconcileInit(name, key));
-			return create(GetControllerResponseSchema, {
-				controller: controllerMessage(state),
-				failing: shown(work.failing),
-				running: shown(work.running),
-			});
+			return response;
 		},
-		async listReconciles({ id }, call) {
+		async listReconciles(request, call) {
 			// The one that is stored: the request may leave out the tenancy.
-			const stored = (await read(id, call)).id;
-			const states = stored === undefined ? [] : manager.reconcilesOf(stored);
-			return create(ListReconcilesResponseSchema, { reconciles: states.map(stateInit) });
+			const { id } = await read(request.id, call);
+			return mergeReconciles(
+				await reports(own.reconciles(id), request, call, (client, options) =>
+					client
+						.listReconciles({ ...(id && { id }), thisServerOnly: true }, options)
+						// It may have learned of a deletion before this server.
+						.catch(undefinedIfNotFound),
+				),
+			);
 		},
 		getDependencyGraph() {
 			const graph = manager.graph();
@@ -80,147 +96,68 @@ export function createControllerService(
 	};
 }
 
-/** How many reconciles are reported by key. */
-const maxKeys = 100;
+/** The reports of this server, without the servers that were asked. */
+class OwnReports {
+	readonly #manager: ControllerReports;
+	readonly #server: () => string | undefined;
 
-function controllerMessage(state: ControllerState): Controller {
-	const { run, lastError, reconciles, ownWrites } = state;
-	const { lastFailure, endlessChain } = reconciles;
-	return create(ControllerSchema, {
-		name: state.name,
-		manages: state.manages,
-		watches: [...state.watches],
-		placement: placements[state.placement],
-		phase: phases[state.phase],
-		inPhase: durationOf(state.inPhaseMs),
-		restarts: state.restarts,
-		...(lastError && {
-			lastError: { message: lastError.message, occurredAt: timestampFromMs(lastError.atMs) },
-		}),
-		...(run && {
-			requests: queueInit(run.requests),
-			mappings: Object.fromEntries(
-				Object.entries(run.mappings).map(([name, queue]) => [name, queueInit(queue)]),
-			),
-			cachedTypes: run.cached.map(({ type, size, indexes }) => ({
-				type,
-				size: BigInt(size),
-				indexes: Object.fromEntries(indexes.map(({ name, keys }) => [name, BigInt(keys)])),
-			})),
-		}),
-		...(run?.shards && { shards: { open: [...run.shards.open], count: run.shards.count } }),
-		overdue: [...(run?.overdue ?? []), ...state.orphaned],
-		...(run && { undecodable: { ...run.undecodable, errors: [...run.undecodable.errors] } }),
-		stillRunning: (run?.stillRunning ?? [])
-			.slice(0, maxKeys)
-			.map(({ key, runningMs }) => ({ key, running: durationOf(runningMs) })),
-		reconciles: {
-			succeeded: BigInt(reconciles.succeeded),
-			failed: BigInt(reconciles.failed),
-			overdue: BigInt(reconciles.overdue),
-			dropped: BigInt(reconciles.dropped),
-			total: durationOf(reconciles.totalMs),
-			longest: durationOf(reconciles.longestMs),
-			...(lastFailure && { lastFailure: lastFailureInit(lastFailure) }),
-			...(endlessChain && {
-				endlessChain: { ...endlessChain, occurredAt: timestampFromMs(endlessChain.atMs) },
-			}),
-		},
-		ownWrites: {
-			noted: BigInt(ownWrites.noted),
-			waits: BigInt(ownWrites.waits),
-			waiting: ownWrites.waiting,
-			waited: durationOf(ownWrites.waitedMs),
-			longestWait: durationOf(ownWrites.longestWaitMs),
-		},
-	});
-}
-
-function stateInit({
-	controller,
-	key,
-	work,
-	isOrphaned,
-}: ReconcileState): MessageInitShape<typeof ReconcileSchema> {
-	if (typeof work === "object") {
-		return reconcileInit(controller, work);
+	/** @param server - the name of this server, if it has one. */
+	constructor(manager: ControllerReports, server: () => string | undefined) {
+		this.#manager = manager;
+		this.#server = server;
 	}
-	return { controller, key, state: isOrphaned ? States.OVERDUE : statesWithoutWork[work] };
+
+	list(): ListControllersResponse {
+		const { controllers, holdsLease } = this.#manager.state();
+		return create(ListControllersResponseSchema, {
+			controllers: controllers.map((each) => controllerMessage(each, this.#server())),
+			...(holdsLease !== undefined && { holdsLease }),
+		});
+	}
+
+	/** `undefined` if there is no controller of this name. */
+	get(name: string): GetControllerResponse | undefined {
+		const state = this.#manager.state().controllers.find((each) => each.name === name);
+		const work = this.#manager.work(name, maxKeys);
+		if (state === undefined || work === undefined) {
+			return undefined;
+		}
+		const shown = (keys: readonly PooledKey[]) =>
+			keys.map((key) => reconcileInit(name, key, this.#server()));
+		return create(GetControllerResponseSchema, {
+			controller: controllerMessage(state, this.#server()),
+			failing: shown(work.failing),
+			running: shown(work.running),
+		});
+	}
+
+	reconciles(id: ID | undefined): ListReconcilesResponse {
+		const states = id === undefined ? [] : this.#manager.reconcilesOf(id);
+		return create(ListReconcilesResponseSchema, {
+			reconciles: states.map((state) => stateInit(state, this.#server())),
+		});
+	}
 }
 
-function reconcileInit(
-	controller: string,
-	{ key, state, isOverdue, failure, ...times }: PooledKey,
-): MessageInitShape<typeof ReconcileSchema> {
-	const inStateMs = times.runningMs ?? times.waitingMs;
-	return {
-		...{ controller, key },
-		state: isOverdue ? States.OVERDUE : keyStates[state],
-		...(inStateMs !== undefined && { inState: durationOf(inStateMs) }),
-		...(times.dueInMs !== undefined && { dueIn: durationOf(times.dueInMs) }),
-		...(failure && { failure: failureInit(key, failure) }),
-	};
+/** In an order that does not depend on which server is called. */
+function byServer({ server: a }: ServerReport<unknown>, { server: b }: ServerReport<unknown>) {
+	const [one, other] = [a, b].map((server) => `${server?.name}\0${server?.address}`);
+	return one === other ? 0 : (one ?? "") < (other ?? "") ? -1 : 1;
 }
 
-function failureInit(
-	key: string,
-	{ message, failures, sinceMs, atMs }: KeyFailure,
-): MessageInitShape<typeof ReconcileFailureSchema> {
-	return {
-		...{ key, message },
-		attempts: failures,
-		since: timestampFromMs(sinceMs),
-		occurredAt: timestampFromMs(atMs),
-	};
+function undefinedIfNotFound(error: unknown): undefined {
+	if (error instanceof ConnectError && error.code === Code.NotFound) {
+		return undefined;
+	}
+	throw error;
 }
 
-function lastFailureInit({
-	key,
-	message,
-	atMs,
-}: ReconcileFailure): MessageInitShape<typeof ReconcileFailureSchema> {
-	return { key, message, occurredAt: timestampFromMs(atMs) };
+function notFound(name: string, reports: readonly ServerReport<unknown>[]): string {
+	const missing = reports.flatMap(({ server, missing }) =>
+		missing === undefined ? [] : [`${server?.name} ${missing}`],
+	);
+	const message = `there is no controller ${JSON.stringify(name)}`;
+	return missing.length === 0
+		? message
+		: `${message} on the servers that have responded; ${missing.join(", ")}`;
 }
-
-function queueInit(queue: QueueState): MessageInitShape<typeof QueueSchema> {
-	const { oldest, ...counts } = queue;
-	return {
-		...counts,
-		...(oldest && { oldestKey: oldest.key, oldestWaiting: durationOf(oldest.waitingMs) }),
-	};
-}
-
-/** Rounds to whole milliseconds: finer measurements would be noise in a report. */
-function durationOf(ms: number) {
-	return durationFromMs(Math.round(ms));
-}
-
-const statesWithoutWork = {
-	idle: States.IDLE,
-	elsewhere: States.ELSEWHERE,
-	stopped: States.STOPPED,
-} as const;
-
-const keyStates: Readonly<Record<EntryState, States>> = {
-	ready: States.READY,
-	delayed: States.DELAYED,
-	active: States.RUNNING,
-	held: States.HELD,
-};
-
-const placements: Readonly<Record<ControllerState["placement"], Placement>> = {
-	singleton: Placement.SINGLETON,
-	sharded: Placement.SHARDED,
-	"each-server": Placement.EACH_SERVER,
-};
-
-const phases: Readonly<Record<ControllerState["phase"], Phase>> = {
-	created: Phase.CREATED,
-	"waiting-for-lease": Phase.WAITING_FOR_LEASE,
-	initializing: Phase.INITIALIZING,
-	priming: Phase.PRIMING,
-	running: Phase.RUNNING,
-	stopping: Phase.STOPPING,
-	"backing-off": Phase.BACKING_OFF,
-	stopped: Phase.STOPPED,
-};

@@ -2,7 +2,7 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerService, Cycle, Dependency, EndlessChain, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
+import type { CachedType, Controller, ControllerOnServer, ControllerService, Cycle, Dependency, EndlessChain, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Server, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
 import { GetControllerRequestSchema, GetDependencyGraphRequestSchema, ListControllersRequestSchema, ListReconcilesRequestSchema } from "./controller_service_pb.ts";
 import { cloneID } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -15,6 +15,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
  */
 export function cloneListControllersRequest(message: ListControllersRequest): ListControllersRequest {
   const copy = { $typeName: message.$typeName } as ListControllersRequest;
+  copy.thisServerOnly = message.thisServerOnly;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -30,6 +31,28 @@ export function cloneListControllersResponse(message: ListControllersResponse): 
   if (message.holdsLease !== undefined) {
     copy.holdsLease = message.holdsLease;
   }
+  copy.servers = copyItems(message.servers, cloneServer);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.Server.
+ */
+export function cloneServer(message: Server): Server {
+  const copy = { $typeName: message.$typeName } as Server;
+  copy.name = message.name;
+  copy.address = message.address;
+  if (message.startedAt !== undefined) {
+    copy.startedAt = copyTimestamp(message.startedAt);
+  }
+  copy.version = message.version;
+  copy.missing = message.missing;
+  if (message.holdsLease !== undefined) {
+    copy.holdsLease = message.holdsLease;
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -42,6 +65,7 @@ export function cloneListControllersResponse(message: ListControllersResponse): 
 export function cloneGetControllerRequest(message: GetControllerRequest): GetControllerRequest {
   const copy = { $typeName: message.$typeName } as GetControllerRequest;
   copy.name = message.name;
+  copy.thisServerOnly = message.thisServerOnly;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -58,6 +82,7 @@ export function cloneGetControllerResponse(message: GetControllerResponse): GetC
   }
   copy.failing = copyItems(message.failing, cloneReconcile);
   copy.running = copyItems(message.running, cloneReconcile);
+  copy.servers = copyItems(message.servers, cloneServer);
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -72,6 +97,7 @@ export function cloneListReconcilesRequest(message: ListReconcilesRequest): List
   if (message.id !== undefined) {
     copy.id = cloneID(message.id);
   }
+  copy.thisServerOnly = message.thisServerOnly;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -84,6 +110,7 @@ export function cloneListReconcilesRequest(message: ListReconcilesRequest): List
 export function cloneListReconcilesResponse(message: ListReconcilesResponse): ListReconcilesResponse {
   const copy = { $typeName: message.$typeName } as ListReconcilesResponse;
   copy.reconciles = copyItems(message.reconciles, cloneReconcile);
+  copy.servers = copyItems(message.servers, cloneServer);
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -107,6 +134,7 @@ export function cloneReconcile(message: Reconcile): Reconcile {
   if (message.failure !== undefined) {
     copy.failure = cloneReconcileFailure(message.failure);
   }
+  copy.server = message.server;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -165,6 +193,36 @@ export function cloneController(message: Controller): Controller {
   copy.stillRunning = copyItems(message.stillRunning, cloneStillRunning);
   if (message.undecodable !== undefined) {
     copy.undecodable = cloneUndecodable(message.undecodable);
+  }
+  if (message.shards !== undefined) {
+    copy.shards = cloneShards(message.shards);
+  }
+  copy.servers = copyItems(message.servers, cloneControllerOnServer);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ControllerOnServer.
+ */
+export function cloneControllerOnServer(message: ControllerOnServer): ControllerOnServer {
+  const copy = { $typeName: message.$typeName } as ControllerOnServer;
+  copy.server = message.server;
+  copy.phase = message.phase;
+  if (message.inPhase !== undefined) {
+    copy.inPhase = copyDuration(message.inPhase);
+  }
+  copy.restarts = message.restarts;
+  if (message.lastError !== undefined) {
+    copy.lastError = cloneRunError(message.lastError);
+  }
+  if (message.requests !== undefined) {
+    copy.requests = cloneQueue(message.requests);
+  }
+  if (message.reconciles !== undefined) {
+    copy.reconciles = cloneReconciles(message.reconciles);
   }
   if (message.shards !== undefined) {
     copy.shards = cloneShards(message.shards);
@@ -411,10 +469,10 @@ export function createControllerServiceCloningClient(client: Client<typeof Contr
 }
 
 /**
- * Clones a message google.protobuf.Duration.
+ * Clones a message google.protobuf.Timestamp.
  */
-function copyDuration(message: Duration): Duration {
-  const copy = { $typeName: message.$typeName } as Duration;
+function copyTimestamp(message: Timestamp): Timestamp {
+  const copy = { $typeName: message.$typeName } as Timestamp;
   copy.seconds = message.seconds;
   copy.nanos = message.nanos;
   if (message.$unknown !== undefined) {
@@ -424,10 +482,10 @@ function copyDuration(message: Duration): Duration {
 }
 
 /**
- * Clones a message google.protobuf.Timestamp.
+ * Clones a message google.protobuf.Duration.
  */
-function copyTimestamp(message: Timestamp): Timestamp {
-  const copy = { $typeName: message.$typeName } as Timestamp;
+function copyDuration(message: Duration): Duration {
+  const copy = { $typeName: message.$typeName } as Duration;
   copy.seconds = message.seconds;
   copy.nanos = message.nanos;
   if (message.$unknown !== undefined) {

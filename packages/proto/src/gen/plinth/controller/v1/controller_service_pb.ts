@@ -14,12 +14,18 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/controller/v1/controller_service.proto.
  */
 export const file_plinth_controller_v1_controller_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIhgKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QiegoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIiQKFEdldENvbnRyb2xsZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkisQEKFUdldENvbnRyb2xsZXJSZXNwb25zZRI0Cgpjb250cm9sbGVyGAEgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlchIwCgdmYWlsaW5nGAIgAygLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlEjAKB3J1bm5pbmcYAyADKAsyHy5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGUiOwoVTGlzdFJlY29uY2lsZXNSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEIk0KFkxpc3RSZWNvbmNpbGVzUmVzcG9uc2USMwoKcmVjb25jaWxlcxgBIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZSLyAQoJUmVjb25jaWxlEhIKCmNvbnRyb2xsZXIYASABKAkSCwoDa2V5GAIgASgJEjMKBXN0YXRlGAMgASgOMiQucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlU3RhdGUSKwoIaW5fc3RhdGUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKQoGZHVlX2luGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjcKB2ZhaWx1cmUYBiABKAsyJi5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVGYWlsdXJlIp4BChBSZWNvbmNpbGVGYWlsdXJlEgsKA2tleRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgEIAEoDRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowYKCkNvbnRyb2xsZXISDAoEbmFtZRgBIAEoCRIPCgdtYW5hZ2VzGAIgASgJEg8KB3dhdGNoZXMYAyADKAkSMgoJcGxhY2VtZW50GAQgASgOMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUGxhY2VtZW50EioKBXBoYXNlGAUgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYByABKA0SMgoKbGFzdF9lcnJvchgIIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAkgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSQAoIbWFwcGluZ3MYCiADKAsyLi5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyLk1hcHBpbmdzRW50cnkSNgoMY2FjaGVkX3R5cGVzGAsgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZRI0CgpyZWNvbmNpbGVzGAwgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlcxIPCgdvdmVyZHVlGA0gAygJEjMKCm93bl93cml0ZXMYDiABKAsyHy5wbGludGguY29udHJvbGxlci52MS5Pd25Xcml0ZXMSOQoNc3RpbGxfcnVubmluZxgPIAMoCzIiLnBsaW50aC5jb250cm9sbGVyLnYxLlN0aWxsUnVubmluZxI2Cgt1bmRlY29kYWJsZRgQIAEoCzIhLnBsaW50aC5jb250cm9sbGVyLnYxLlVuZGVjb2RhYmxlEiwKBnNoYXJkcxgRIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNoYXJkcxpMCg1NYXBwaW5nc0VudHJ5EgsKA2tleRgBIAEoCRIqCgV2YWx1ZRgCIAEoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLlF1ZXVlOgI4ASIlCgZTaGFyZHMSDAoEb3BlbhgBIAMoDRINCgVjb3VudBgCIAEoDSJHCgxTdGlsbFJ1bm5pbmcSCwoDa2V5GAEgASgJEioKB3J1bm5pbmcYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iLAoLVW5kZWNvZGFibGUSDQoFY291bnQYASABKA0SDgoGZXJyb3JzGAIgAygJIkwKCFJ1bkVycm9yEg8KB21lc3NhZ2UYASABKAkSLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrABCgVRdWV1ZRIMCgRsaXZlGAEgASgNEhIKCmJhY2tncm91bmQYAiABKA0SDwoHZGVsYXllZBgDIAEoDRIOCgZhY3RpdmUYBCABKA0SDAoEaGVsZBgFIAEoDRISCgpvbGRlc3Rfa2V5GAYgASgJEjEKDm9sZGVzdF93YWl0aW5nGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB2ZhaWxpbmcYCCABKA0imAEKCkNhY2hlZFR5cGUSDAoEdHlwZRgBIAEoCRIMCgRzaXplGAIgASgEEj4KB2luZGV4ZXMYAyADKAsyLS5wbGludGguY29udHJvbGxlci52MS5DYWNoZWRUeXBlLkluZGV4ZXNFbnRyeRouCgxJbmRleGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ASKgAgoKUmVjb25jaWxlcxIRCglzdWNjZWVkZWQYASABKAQSDgoGZmFpbGVkGAIgASgEEg8KB292ZXJkdWUYAyABKAQSDwoHZHJvcHBlZBgEIAEoBBIoCgV0b3RhbBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdsb25nZXN0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjwKDGxhc3RfZmFpbHVyZRgHIAEoCzImLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZUZhaWx1cmUSOQoNZW5kbGVzc19jaGFpbhgIIAEoCzIiLnBsaW50aC5jb250cm9sbGVyLnYxLkVuZGxlc3NDaGFpbiJcCgxFbmRsZXNzQ2hhaW4SCwoDa2V5GAEgASgJEg4KBmxlbmd0aBgCIAEoDRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilgEKCU93bldyaXRlcxINCgVub3RlZBgBIAEoBBINCgV3YWl0cxgCIAEoBBIPCgd3YWl0aW5nGAMgASgNEikKBndhaXRlZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxsb25nZXN0X3dhaXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iGwoZR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdCKhAQoaR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2USDQoFdHlwZXMYASADKAkSNgoMZGVwZW5kZW5jaWVzGAIgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuRGVwZW5kZW5jeRIrCgZjeWNsZXMYAyADKAsyGy5wbGludGguY29udHJvbGxlci52MS5DeWNsZRIPCgdtZXJtYWlkGAQgASgJIjoKCkRlcGVuZGVuY3kSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRISCgpjb250cm9sbGVyGAMgASgJIhYKBUN5Y2xlEg0KBXR5cGVzGAEgAygJKpMCCg5SZWNvbmNpbGVTdGF0ZRIfChtSRUNPTkNJTEVfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRSRUNPTkNJTEVfU1RBVEVfSURMRRABEhkKFVJFQ09OQ0lMRV9TVEFURV9SRUFEWRACEhsKF1JFQ09OQ0lMRV9TVEFURV9ERUxBWUVEEAMSGwoXUkVDT05DSUxFX1NUQVRFX1JVTk5JTkcQBBIbChdSRUNPTkNJTEVfU1RBVEVfT1ZFUkRVRRAFEhgKFFJFQ09OQ0lMRV9TVEFURV9IRUxEEAYSHQoZUkVDT05DSUxFX1NUQVRFX0VMU0VXSEVSRRAHEhsKF1JFQ09OQ0lMRV9TVEFURV9TVE9QUEVEEAgqcQoJUGxhY2VtZW50EhkKFVBMQUNFTUVOVF9VTlNQRUNJRklFRBAAEhcKE1BMQUNFTUVOVF9TSU5HTEVUT04QARIZChVQTEFDRU1FTlRfRUFDSF9TRVJWRVIQAhIVChFQTEFDRU1FTlRfU0hBUkRFRBADKsoBCgVQaGFzZRIVChFQSEFTRV9VTlNQRUNJRklFRBAAEhEKDVBIQVNFX0NSRUFURUQQARIbChdQSEFTRV9XQUlUSU5HX0ZPUl9MRUFTRRACEhYKElBIQVNFX0lOSVRJQUxJWklORxADEhEKDVBIQVNFX1BSSU1JTkcQBBIRCg1QSEFTRV9SVU5OSU5HEAUSEgoOUEhBU0VfU1RPUFBJTkcQBhIVChFQSEFTRV9CQUNLSU5HX09GRhAHEhEKDVBIQVNFX1NUT1BQRUQQCDLnAwoRQ29udHJvbGxlclNlcnZpY2UScwoPTGlzdENvbnRyb2xsZXJzEiwucGxpbnRoLmNvbnRyb2xsZXIudjEuTGlzdENvbnRyb2xsZXJzUmVxdWVzdBotLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RDb250cm9sbGVyc1Jlc3BvbnNlIgOQAgESbQoNR2V0Q29udHJvbGxlchIqLnBsaW50aC5jb250cm9sbGVyLnYxLkdldENvbnRyb2xsZXJSZXF1ZXN0GisucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0Q29udHJvbGxlclJlc3BvbnNlIgOQAgEScAoOTGlzdFJlY29uY2lsZXMSKy5wbGludGguY29udHJvbGxlci52MS5MaXN0UmVjb25jaWxlc1JlcXVlc3QaLC5wbGludGguY29udHJvbGxlci52MS5MaXN0UmVjb25jaWxlc1Jlc3BvbnNlIgOQAgESfAoSR2V0RGVwZW5kZW5jeUdyYXBoEi8ucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0RGVwZW5kZW5jeUdyYXBoUmVxdWVzdBowLnBsaW50aC5jb250cm9sbGVyLnYxLkdldERlcGVuZGVuY3lHcmFwaFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_resource_v1_resource]);
+  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIjIKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QSGAoQdGhpc19zZXJ2ZXJfb25seRgBIAEoCCKpAQoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQESLQoHc2VydmVycxgDIAMoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNlcnZlckIOCgxfaG9sZHNfbGVhc2UiowEKBlNlcnZlchIMCgRuYW1lGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSLgoKc3RhcnRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoCRIPCgdtaXNzaW5nGAUgASgJEhgKC2hvbGRzX2xlYXNlGAYgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIj4KFEdldENvbnRyb2xsZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQdGhpc19zZXJ2ZXJfb25seRgCIAEoCCLgAQoVR2V0Q29udHJvbGxlclJlc3BvbnNlEjQKCmNvbnRyb2xsZXIYASABKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEjAKB2ZhaWxpbmcYAiADKAsyHy5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGUSMAoHcnVubmluZxgDIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRItCgdzZXJ2ZXJzGAQgAygLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2VydmVyIlUKFUxpc3RSZWNvbmNpbGVzUmVxdWVzdBIiCgJpZBgBIAEoCzIWLnBsaW50aC5yZXNvdXJjZS52MS5JRBIYChB0aGlzX3NlcnZlcl9vbmx5GAIgASgIInwKFkxpc3RSZWNvbmNpbGVzUmVzcG9uc2USMwoKcmVjb25jaWxlcxgBIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRItCgdzZXJ2ZXJzGAIgAygLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2VydmVyIoICCglSZWNvbmNpbGUSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSMwoFc3RhdGUYAyABKA4yJC5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVTdGF0ZRIrCghpbl9zdGF0ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgZkdWVfaW4YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNwoHZmFpbHVyZRgGIAEoCzImLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZUZhaWx1cmUSDgoGc2VydmVyGAcgASgJIp4BChBSZWNvbmNpbGVGYWlsdXJlEgsKA2tleRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgEIAEoDRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi3gYKCkNvbnRyb2xsZXISDAoEbmFtZRgBIAEoCRIPCgdtYW5hZ2VzGAIgASgJEg8KB3dhdGNoZXMYAyADKAkSMgoJcGxhY2VtZW50GAQgASgOMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUGxhY2VtZW50EioKBXBoYXNlGAUgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYByABKA0SMgoKbGFzdF9lcnJvchgIIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAkgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSQAoIbWFwcGluZ3MYCiADKAsyLi5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyLk1hcHBpbmdzRW50cnkSNgoMY2FjaGVkX3R5cGVzGAsgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZRI0CgpyZWNvbmNpbGVzGAwgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlcxIPCgdvdmVyZHVlGA0gAygJEjMKCm93bl93cml0ZXMYDiABKAsyHy5wbGludGguY29udHJvbGxlci52MS5Pd25Xcml0ZXMSOQoNc3RpbGxfcnVubmluZxgPIAMoCzIiLnBsaW50aC5jb250cm9sbGVyLnYxLlN0aWxsUnVubmluZxI2Cgt1bmRlY29kYWJsZRgQIAEoCzIhLnBsaW50aC5jb250cm9sbGVyLnYxLlVuZGVjb2RhYmxlEiwKBnNoYXJkcxgRIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNoYXJkcxI5CgdzZXJ2ZXJzGBIgAygLMigucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlck9uU2VydmVyGkwKDU1hcHBpbmdzRW50cnkSCwoDa2V5GAEgASgJEioKBXZhbHVlGAIgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWU6AjgBItYCChJDb250cm9sbGVyT25TZXJ2ZXISDgoGc2VydmVyGAEgASgJEioKBXBoYXNlGAIgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYBCABKA0SMgoKbGFzdF9lcnJvchgFIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAYgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSNAoKcmVjb25jaWxlcxgHIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSLAoGc2hhcmRzGAggASgLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2hhcmRzIiUKBlNoYXJkcxIMCgRvcGVuGAEgAygNEg0KBWNvdW50GAIgASgNIkcKDFN0aWxsUnVubmluZxILCgNrZXkYASABKAkSKgoHcnVubmluZxgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIsCgtVbmRlY29kYWJsZRINCgVjb3VudBgBIAEoDRIOCgZlcnJvcnMYAiADKAkiTAoIUnVuRXJyb3ISDwoHbWVzc2FnZRgBIAEoCRIvCgtvY2N1cnJlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAisAEKBVF1ZXVlEgwKBGxpdmUYASABKA0SEgoKYmFja2dyb3VuZBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEg4KBmFjdGl2ZRgEIAEoDRIMCgRoZWxkGAUgASgNEhIKCm9sZGVzdF9rZXkYBiABKAkSMQoOb2xkZXN0X3dhaXRpbmcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZmFpbGluZxgIIAEoDSKYAQoKQ2FjaGVkVHlwZRIMCgR0eXBlGAEgASgJEgwKBHNpemUYAiABKAQSPgoHaW5kZXhlcxgDIAMoCzItLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUuSW5kZXhlc0VudHJ5Gi4KDEluZGV4ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIqACCgpSZWNvbmNpbGVzEhEKCXN1Y2NlZWRlZBgBIAEoBBIOCgZmYWlsZWQYAiABKAQSDwoHb3ZlcmR1ZRgDIAEoBBIPCgdkcm9wcGVkGAQgASgEEigKBXRvdGFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2xvbmdlc3QYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SPAoMbGFzdF9mYWlsdXJlGAcgASgLMiYucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlRmFpbHVyZRI5Cg1lbmRsZXNzX2NoYWluGAggASgLMiIucGxpbnRoLmNvbnRyb2xsZXIudjEuRW5kbGVzc0NoYWluIlwKDEVuZGxlc3NDaGFpbhILCgNrZXkYASABKAkSDgoGbGVuZ3RoGAIgASgNEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqkwIKDlJlY29uY2lsZVN0YXRlEh8KG1JFQ09OQ0lMRV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFQ09OQ0lMRV9TVEFURV9JRExFEAESGQoVUkVDT05DSUxFX1NUQVRFX1JFQURZEAISGwoXUkVDT05DSUxFX1NUQVRFX0RFTEFZRUQQAxIbChdSRUNPTkNJTEVfU1RBVEVfUlVOTklORxAEEhsKF1JFQ09OQ0lMRV9TVEFURV9PVkVSRFVFEAUSGAoUUkVDT05DSUxFX1NUQVRFX0hFTEQQBhIdChlSRUNPTkNJTEVfU1RBVEVfRUxTRVdIRVJFEAcSGwoXUkVDT05DSUxFX1NUQVRFX1NUT1BQRUQQCCpxCglQbGFjZW1lbnQSGQoVUExBQ0VNRU5UX1VOU1BFQ0lGSUVEEAASFwoTUExBQ0VNRU5UX1NJTkdMRVRPThABEhkKFVBMQUNFTUVOVF9FQUNIX1NFUlZFUhACEhUKEVBMQUNFTUVOVF9TSEFSREVEEAMqygEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfQ1JFQVRFRBABEhsKF1BIQVNFX1dBSVRJTkdfRk9SX0xFQVNFEAISFgoSUEhBU0VfSU5JVElBTElaSU5HEAMSEQoNUEhBU0VfUFJJTUlORxAEEhEKDVBIQVNFX1JVTk5JTkcQBRISCg5QSEFTRV9TVE9QUElORxAGEhUKEVBIQVNFX0JBQ0tJTkdfT0ZGEAcSEQoNUEhBU0VfU1RPUFBFRBAIMucDChFDb250cm9sbGVyU2VydmljZRJzCg9MaXN0Q29udHJvbGxlcnMSLC5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXF1ZXN0Gi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuTGlzdENvbnRyb2xsZXJzUmVzcG9uc2UiA5ACARJtCg1HZXRDb250cm9sbGVyEioucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0Q29udHJvbGxlclJlcXVlc3QaKy5wbGludGguY29udHJvbGxlci52MS5HZXRDb250cm9sbGVyUmVzcG9uc2UiA5ACARJwCg5MaXN0UmVjb25jaWxlcxIrLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVxdWVzdBosLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVzcG9uc2UiA5ACARJ8ChJHZXREZXBlbmRlbmN5R3JhcGgSLy5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0GjAucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.controller.v1.ListControllersRequest
  */
 export type ListControllersRequest = Message<"plinth.controller.v1.ListControllersRequest"> & {
+  /**
+   * Report only on the called server.
+   *
+   * @generated from field: bool this_server_only = 1;
+   */
+  thisServerOnly: boolean;
 };
 
 /**
@@ -39,11 +45,18 @@ export type ListControllersResponse = Message<"plinth.controller.v1.ListControll
   controllers: Controller[];
 
   /**
-   * Whether this server holds the lease that singletons need; absent if they need none.
+   * Whether this server, or another one that has responded, holds the lease that singletons need; absent if they need none.
    *
    * @generated from field: optional bool holds_lease = 2;
    */
   holdsLease?: boolean | undefined;
+
+  /**
+   * The servers that were asked, by name, the called one included. Older servers are not among them.
+   *
+   * @generated from field: repeated plinth.controller.v1.Server servers = 3;
+   */
+  servers: Server[];
 };
 
 /**
@@ -54,6 +67,59 @@ export const ListControllersResponseSchema: GenMessage<ListControllersResponse> 
   messageDesc(file_plinth_controller_v1_controller_service, 1);
 
 /**
+ * Server is a server of a cluster.
+ *
+ * @generated from message plinth.controller.v1.Server
+ */
+export type Server = Message<"plinth.controller.v1.Server"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The URL at which the other servers reach it. Empty in ListReconcilesResponse, as are `started_at` and `version`.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * The version of Plinth.
+   *
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * Why its report is missing, for people; empty if it has responded.
+   *
+   * @generated from field: string missing = 5;
+   */
+  missing: string;
+
+  /**
+   * Whether it holds the lease that singletons need; absent if they need none, and in other responses than those of
+   * ListControllers.
+   *
+   * @generated from field: optional bool holds_lease = 6;
+   */
+  holdsLease?: boolean | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.Server.
+ * Use `create(ServerSchema)` to create a new message.
+ */
+export const ServerSchema: GenMessage<Server> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 2);
+
+/**
  * @generated from message plinth.controller.v1.GetControllerRequest
  */
 export type GetControllerRequest = Message<"plinth.controller.v1.GetControllerRequest"> & {
@@ -61,6 +127,13 @@ export type GetControllerRequest = Message<"plinth.controller.v1.GetControllerRe
    * @generated from field: string name = 1;
    */
   name: string;
+
+  /**
+   * Report only on the called server.
+   *
+   * @generated from field: bool this_server_only = 2;
+   */
+  thisServerOnly: boolean;
 };
 
 /**
@@ -68,7 +141,7 @@ export type GetControllerRequest = Message<"plinth.controller.v1.GetControllerRe
  * Use `create(GetControllerRequestSchema)` to create a new message.
  */
 export const GetControllerRequestSchema: GenMessage<GetControllerRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 2);
+  messageDesc(file_plinth_controller_v1_controller_service, 3);
 
 /**
  * @generated from message plinth.controller.v1.GetControllerResponse
@@ -93,6 +166,13 @@ export type GetControllerResponse = Message<"plinth.controller.v1.GetControllerR
    * @generated from field: repeated plinth.controller.v1.Reconcile running = 3;
    */
   running: Reconcile[];
+
+  /**
+   * The servers that were asked, as in ListControllersResponse.
+   *
+   * @generated from field: repeated plinth.controller.v1.Server servers = 4;
+   */
+  servers: Server[];
 };
 
 /**
@@ -100,7 +180,7 @@ export type GetControllerResponse = Message<"plinth.controller.v1.GetControllerR
  * Use `create(GetControllerResponseSchema)` to create a new message.
  */
 export const GetControllerResponseSchema: GenMessage<GetControllerResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 3);
+  messageDesc(file_plinth_controller_v1_controller_service, 4);
 
 /**
  * @generated from message plinth.controller.v1.ListReconcilesRequest
@@ -110,6 +190,13 @@ export type ListReconcilesRequest = Message<"plinth.controller.v1.ListReconciles
    * @generated from field: plinth.resource.v1.ID id = 1;
    */
   id?: ID | undefined;
+
+  /**
+   * Report only on the called server.
+   *
+   * @generated from field: bool this_server_only = 2;
+   */
+  thisServerOnly: boolean;
 };
 
 /**
@@ -117,18 +204,25 @@ export type ListReconcilesRequest = Message<"plinth.controller.v1.ListReconciles
  * Use `create(ListReconcilesRequestSchema)` to create a new message.
  */
 export const ListReconcilesRequestSchema: GenMessage<ListReconcilesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 4);
+  messageDesc(file_plinth_controller_v1_controller_service, 5);
 
 /**
  * @generated from message plinth.controller.v1.ListReconcilesResponse
  */
 export type ListReconcilesResponse = Message<"plinth.controller.v1.ListReconcilesResponse"> & {
   /**
-   * In the order in which the controllers were registered.
+   * In the order in which the controllers were registered: one for each server that reconciles the resource.
    *
    * @generated from field: repeated plinth.controller.v1.Reconcile reconciles = 1;
    */
   reconciles: Reconcile[];
+
+  /**
+   * The names of the servers that were asked, and which of them did not respond.
+   *
+   * @generated from field: repeated plinth.controller.v1.Server servers = 2;
+   */
+  servers: Server[];
 };
 
 /**
@@ -136,7 +230,7 @@ export type ListReconcilesResponse = Message<"plinth.controller.v1.ListReconcile
  * Use `create(ListReconcilesResponseSchema)` to create a new message.
  */
 export const ListReconcilesResponseSchema: GenMessage<ListReconcilesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 5);
+  messageDesc(file_plinth_controller_v1_controller_service, 6);
 
 /**
  * Reconcile is what a controller does with one managed resource.
@@ -181,6 +275,14 @@ export type Reconcile = Message<"plinth.controller.v1.Reconcile"> & {
    * @generated from field: plinth.controller.v1.ReconcileFailure failure = 6;
    */
   failure?: ReconcileFailure | undefined;
+
+  /**
+   * The name of the server that reports it. Empty if the server is older, and if no server that has responded reconciles the
+   * resource.
+   *
+   * @generated from field: string server = 7;
+   */
+  server: string;
 };
 
 /**
@@ -188,7 +290,7 @@ export type Reconcile = Message<"plinth.controller.v1.Reconcile"> & {
  * Use `create(ReconcileSchema)` to create a new message.
  */
 export const ReconcileSchema: GenMessage<Reconcile> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 6);
+  messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
  * ReconcileFailure is a failed reconcile.
@@ -235,10 +337,11 @@ export type ReconcileFailure = Message<"plinth.controller.v1.ReconcileFailure"> 
  * Use `create(ReconcileFailureSchema)` to create a new message.
  */
 export const ReconcileFailureSchema: GenMessage<ReconcileFailure> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 7);
+  messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
- * Controller is the state of one controller.
+ * Controller is the state of one controller. What it counts is the sum over the servers that have responded; where a field has
+ * one value, it is that of the server to which the field's comment refers.
  *
  * @generated from message plinth.controller.v1.Controller
  */
@@ -268,6 +371,8 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   placement: Placement;
 
   /**
+   * Of a server on which it does not run but should, if there is one; otherwise of one on which it runs.
+   *
    * @generated from field: plinth.controller.v1.Phase phase = 5;
    */
   phase: Phase;
@@ -285,7 +390,7 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   restarts: number;
 
   /**
-   * The error of the last failed run.
+   * The error of the last failed run, on any server.
    *
    * @generated from field: plinth.controller.v1.RunError last_error = 8;
    */
@@ -336,6 +441,8 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   stillRunning: StillRunning[];
 
   /**
+   * Of all servers together: each caches the same resources.
+   *
    * @generated from field: plinth.controller.v1.Undecodable undecodable = 16;
    */
   undecodable?: Undecodable | undefined;
@@ -346,6 +453,13 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
    * @generated from field: plinth.controller.v1.Shards shards = 17;
    */
   shards?: Shards | undefined;
+
+  /**
+   * The servers that have it, by name: during an update, perhaps not all.
+   *
+   * @generated from field: repeated plinth.controller.v1.ControllerOnServer servers = 18;
+   */
+  servers: ControllerOnServer[];
 };
 
 /**
@@ -353,10 +467,70 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
  * Use `create(ControllerSchema)` to create a new message.
  */
 export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 8);
+  messageDesc(file_plinth_controller_v1_controller_service, 9);
 
 /**
- * Shards are the parts of the managed resources that a server works on.
+ * ControllerOnServer is the state of a controller on one server.
+ *
+ * @generated from message plinth.controller.v1.ControllerOnServer
+ */
+export type ControllerOnServer = Message<"plinth.controller.v1.ControllerOnServer"> & {
+  /**
+   * The name of the server.
+   *
+   * @generated from field: string server = 1;
+   */
+  server: string;
+
+  /**
+   * @generated from field: plinth.controller.v1.Phase phase = 2;
+   */
+  phase: Phase;
+
+  /**
+   * @generated from field: google.protobuf.Duration in_phase = 3;
+   */
+  inPhase?: Duration | undefined;
+
+  /**
+   * @generated from field: uint32 restarts = 4;
+   */
+  restarts: number;
+
+  /**
+   * @generated from field: plinth.controller.v1.RunError last_error = 5;
+   */
+  lastError?: RunError | undefined;
+
+  /**
+   * @generated from field: plinth.controller.v1.Queue requests = 6;
+   */
+  requests?: Queue | undefined;
+
+  /**
+   * Since the start of the server.
+   *
+   * @generated from field: plinth.controller.v1.Reconciles reconciles = 7;
+   */
+  reconciles?: Reconciles | undefined;
+
+  /**
+   * Absent unless it is running and its resources are divided among servers.
+   *
+   * @generated from field: plinth.controller.v1.Shards shards = 8;
+   */
+  shards?: Shards | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.ControllerOnServer.
+ * Use `create(ControllerOnServerSchema)` to create a new message.
+ */
+export const ControllerOnServerSchema: GenMessage<ControllerOnServer> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 10);
+
+/**
+ * Shards are the parts of the managed resources that a server, or several together, work on.
  *
  * @generated from message plinth.controller.v1.Shards
  */
@@ -381,7 +555,7 @@ export type Shards = Message<"plinth.controller.v1.Shards"> & {
  * Use `create(ShardsSchema)` to create a new message.
  */
 export const ShardsSchema: GenMessage<Shards> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 9);
+  messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
  * StillRunning is a reconcile that has been running for longer than expected.
@@ -407,7 +581,7 @@ export type StillRunning = Message<"plinth.controller.v1.StillRunning"> & {
  * Use `create(StillRunningSchema)` to create a new message.
  */
 export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 10);
+  messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
  * Undecodable reports cached resources whose data can't be decoded.
@@ -416,7 +590,7 @@ export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
  */
 export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
   /**
-   * How many the run has encountered.
+   * How many the run has encountered: the most of any server.
    *
    * @generated from field: uint32 count = 1;
    */
@@ -435,7 +609,7 @@ export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
  * Use `create(UndecodableSchema)` to create a new message.
  */
 export const UndecodableSchema: GenMessage<Undecodable> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 11);
+  messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
  * RunError is an error that ended a run.
@@ -459,7 +633,7 @@ export type RunError = Message<"plinth.controller.v1.RunError"> & {
  * Use `create(RunErrorSchema)` to create a new message.
  */
 export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 12);
+  messageDesc(file_plinth_controller_v1_controller_service, 14);
 
 /**
  * Queue counts the keys of a queue by state.
@@ -527,7 +701,7 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 13);
+  messageDesc(file_plinth_controller_v1_controller_service, 15);
 
 /**
  * CachedType is the size of one type in a controller's cache.
@@ -558,7 +732,7 @@ export type CachedType = Message<"plinth.controller.v1.CachedType"> & {
  * Use `create(CachedTypeSchema)` to create a new message.
  */
 export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 14);
+  messageDesc(file_plinth_controller_v1_controller_service, 16);
 
 /**
  * Reconciles counts reconciles since the start.
@@ -618,7 +792,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
  * Use `create(ReconcilesSchema)` to create a new message.
  */
 export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 15);
+  messageDesc(file_plinth_controller_v1_controller_service, 17);
 
 /**
  * EndlessChain is a chain of reconciles, each requested by what the one before has written, that was too long to end by
@@ -652,7 +826,7 @@ export type EndlessChain = Message<"plinth.controller.v1.EndlessChain"> & {
  * Use `create(EndlessChainSchema)` to create a new message.
  */
 export const EndlessChainSchema: GenMessage<EndlessChain> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 16);
+  messageDesc(file_plinth_controller_v1_controller_service, 18);
 
 /**
  * OwnWrites reports how keys have waited for the cache to contain their own writes.
@@ -691,7 +865,7 @@ export type OwnWrites = Message<"plinth.controller.v1.OwnWrites"> & {
  * Use `create(OwnWritesSchema)` to create a new message.
  */
 export const OwnWritesSchema: GenMessage<OwnWrites> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 17);
+  messageDesc(file_plinth_controller_v1_controller_service, 19);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphRequest
@@ -704,7 +878,7 @@ export type GetDependencyGraphRequest = Message<"plinth.controller.v1.GetDepende
  * Use `create(GetDependencyGraphRequestSchema)` to create a new message.
  */
 export const GetDependencyGraphRequestSchema: GenMessage<GetDependencyGraphRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 18);
+  messageDesc(file_plinth_controller_v1_controller_service, 20);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphResponse
@@ -742,7 +916,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
  * Use `create(GetDependencyGraphResponseSchema)` to create a new message.
  */
 export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 19);
+  messageDesc(file_plinth_controller_v1_controller_service, 21);
 
 /**
  * Dependency means that a change of one type triggers reconciles of another.
@@ -771,7 +945,7 @@ export type Dependency = Message<"plinth.controller.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 20);
+  messageDesc(file_plinth_controller_v1_controller_service, 22);
 
 /**
  * Cycle is the types of a cycle, in dependency order.
@@ -790,7 +964,7 @@ export type Cycle = Message<"plinth.controller.v1.Cycle"> & {
  * Use `create(CycleSchema)` to create a new message.
  */
 export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 21);
+  messageDesc(file_plinth_controller_v1_controller_service, 23);
 
 /**
  * ReconcileState is the state of a managed resource in the queue of a controller.
@@ -844,7 +1018,7 @@ export const ReconcileState = {
   HELD: 6,
 
   /**
-   * Another server reconciles the resource.
+   * Another server reconciles the resource: one that has not responded, or was not asked.
    *
    * @generated from enum value: RECONCILE_STATE_ELSEWHERE = 7;
    */
@@ -985,7 +1159,8 @@ export const PhaseSchema: GenEnum<Phase> = /*@__PURE__*/
   enumDesc(file_plinth_controller_v1_controller_service, 2);
 
 /**
- * ControllerService reports on the controllers of the called server.
+ * ControllerService reports on the controllers of all servers of a cluster. The called server asks the others, with the token of
+ * the caller, and merges their reports; a server that does not respond in time is named in the response.
  *
  * @generated from service plinth.controller.v1.ControllerService
  */
@@ -1002,7 +1177,7 @@ export const ControllerService: GenService<{
   },
   /**
    * GetController returns the state of a controller, with the keys that fail and those that it is reconciling. NotFound if
-   * the server has no controller with this name.
+   * no server that responds has a controller with this name.
    *
    * @generated from rpc plinth.controller.v1.ControllerService.GetController
    */
@@ -1023,7 +1198,8 @@ export const ControllerService: GenService<{
     output: typeof ListReconcilesResponseSchema;
   },
   /**
-   * GetDependencyGraph returns which types trigger reconciles of which others, and through which controllers.
+   * GetDependencyGraph returns which types trigger reconciles of which others, and through which controllers of the called
+   * server.
    *
    * @generated from rpc plinth.controller.v1.ControllerService.GetDependencyGraph
    */

@@ -1,0 +1,33 @@
+import { BlockList, isIP } from "node:net";
+import { hostname } from "node:os";
+import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
+
+const wildcards = new BlockList();
+wildcards.addAddress("0.0.0.0", "ipv4");
+wildcards.addAddress("::", "ipv6");
+
+/**
+ * The URL at which the other servers of a cluster reach a listener, if none is configured: that of the address on which it
+ * listens or, if that is a wildcard, the host name and the port.
+ */
+export function defaultAdvertisedAddress(
+	scheme: "http" | "https",
+	{ host, port }: ListenAddress,
+): string {
+	return `${scheme}://${formatListenAddress({ host: isWildcard(host) ? hostname() : host, port })}`;
+}
+
+/** The host name of the advertised address of a listener; `undefined` if that is an IP address. */
+export function advertisedHostName(
+	configured: string | undefined,
+	listen: ListenAddress,
+): string | undefined {
+	const { hostname: host } = new URL(configured ?? defaultAdvertisedAddress("http", listen));
+	return isIP(host) !== 0 || host.startsWith("[") ? undefined : host;
+}
+
+/** Whether a listener on that host is reached at all addresses of the machine. */
+function isWildcard(host: string): boolean {
+	const family = isIP(host);
+	return family !== 0 && wildcards.check(host, family === 6 ? "ipv6" : "ipv4");
+}

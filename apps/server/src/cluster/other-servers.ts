@@ -1,0 +1,169 @@
+import { randomBytes } from "node:crypto";
+import {
+	type CallOptions,
+	Code,
+	ConnectError,
+	createClient,
+	type HandlerContext,
+} from "@connectrpc/connect";
+import type { ReportQuestion, ServerReport } from "@plinth/controller";
+import { ControllerService } from "@plinth/proto";
+import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
+import { consistencyHeader } from "@plinth/resource-service";
+import { type Logger, linkedSignal, unlessAborted } from "@plinth/runtime";
+import type { ServerDirectory, ServerRecord } from "@plinth/storage";
+import { challengeBytes, isProof } from "./identity-proof.ts";
+import { ServerConnections, type ServerConnectionsOptions } from "./server-connections.ts";
+
+/** Options of `OtherServers`. */
+export interface OtherServersOptions extends ServerConnectionsOptions {
+	readonly directory: Pick<ServerDirectory, "list">;
+	readonly logger: Logger;
+}
+
+/** How long the directory, and then all servers together, have to respond, in milliseconds. */
+const limitsMs = { directory: 500, servers: 1_500 } as const;
+
+/** Headers of a call that its questions to other servers carry: the caller's credentials, and which state is read. */
+const forwarded = ["authorization", consistencyHeader];
+
+const inTime = "did not respond in time";
+const unreachable = "can't be reached";
+const another = "is not the server that responds at its address";
+
+/**
+ * Asks the other servers of a cluster on behalf of a caller, whose rights each of them checks. The caller's token is sent
+ * only to a server that has proven to be the one which the directory names: an address may belong to another cluster by now.
+ */
+export class OtherServers {
+	readonly #options: OtherServersOptions;
+	readonly #connections: ServerConnections;
+	/** What the directory contained last: its storage may be unreachable. */
+	#known: readonly ServerRecord[] = [];
+
+	constructor(options: OtherServersOptions) {
+		this.#options = options;
+		this.#connections = new ServerConnections(options);
+	}
+
+	/** Asks all live servers but that with the ID `own`, at the same time. */
+	async ask<T>(
+		own: string,
+		call: HandlerContext,
+		question: ReportQuestion<T>,
+	): Promise<readonly ServerReport<T>[]> {
+		// A caller with little time gets a response that lacks some servers, rather than none.
+		const leftMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) / 2;
+		using listing = this.#within(Math.min(limitsMs.directory, leftMs / 4), call.signal);
+		const servers = await this.#list(listing.signal);
+		using responding = this.#within(Math.min(limitsMs.servers, leftMs), call.signal);
+		const { signal } = responding;
+		// Awaited, since the time ends with this function.
+		return await Promise.all(
+			servers
+				.filter(({ id }) => id !== own)
+				.map(async (server) => {
+					const result = await this.#askOne(server, call, question, signal);
+					return { server, ...result };
+				}),
+		);
+	}
+
+	/** Closes all connections. */
+	close(): void {
+		this.#connections.keepOnly(new Set());
+	}
+
+	async #list(signal: AbortSignal): Promise<readonly ServerRecord[]> {
+		const { directory, logger } = this.#options;
+		try {
+			this.#known = await unlessAborted(directory.list(signal), signal);
+			this.#connections.keepOnly(new Set(this.#known.map(({ address }) => address)));
+		} catch (error) {
+			logger.debug({ err: error }, "could not list the servers of the cluster");
+		}
+		return this.#known;
+	}
+
+	async #askOne<T>(
+		server: ServerRecord,
+		call: HandlerContext,
+		question: ReportQuestion<T>,
+		signal: AbortSignal,
+	): Promise<Omit<ServerReport<T>, "server">> {
+		try {
+			const response = await unlessAborted(this.#call(server, call, question, signal), signal);
+			return { response };
+		} catch (error) {
+			const { name, address } = server;
+			this.#options.logger.debug({ err: error, server: name, address }, "a server did not report");
+			return { response: undefined, missing: signal.aborted ? inTime : reasonOf(error) };
+		}
+	}
+
+	async #call<T>(
+		server: ServerRecord,
+		call: HandlerContext,
+		question: ReportQuestion<T>,
+		signal: AbortSignal,
+	): Promise<T | undefined> {
+		const transport = this.#connections.open(server.address);
+		const challenge = randomBytes(challengeBytes);
+		const { proof } = await createClient(ClusterService, transport).identify(
+			{ id: server.id, challenge },
+			{ signal },
+		);
+		if (!isProof(proof, server.secret, challenge)) {
+			throw new AnotherServer(another);
+		}
+		const options: CallOptions = { signal, headers: headersOf(call) };
+		return await question(createClient(ControllerService, transport), options);
+	}
+
+	/** A signal that aborts after a time, or with another signal. */
+	#within(limitMs: number, signal: AbortSignal): Disposable & { readonly signal: AbortSignal } {
+		const end = new AbortController();
+		const timer = this.#options.clock.setTimer(limitMs, () => end.abort(new Error(inTime)));
+		const linked = linkedSignal(end.signal, signal);
+		return {
+			signal: linked.signal,
+			[Symbol.dispose]: () => {
+				timer.cancel();
+				linked[Symbol.dispose]();
+			},
+		};
+	}
+}
+
+/** Another server responds at the address of a server. */
+class AnotherServer extends Error {
+	override readonly name = "AnotherServer";
+}
+
+function headersOf({ requestHeader }: HandlerContext): Record<string, string> {
+	return Object.fromEntries(
+		forwarded.flatMap((name) => {
+			const value = requestHeader.get(name);
+			return value === null ? [] : [[name, value]];
+		}),
+	);
+}
+
+/** Why a report is missing, after the name of the server. Says nothing about the network. */
+function reasonOf(error: unknown): string {
+	if (error instanceof AnotherServer) {
+		return another;
+	}
+	const { code } = ConnectError.from(error);
+	switch (code) {
+		case Code.NotFound:
+		case Code.Unimplemented:
+			return another;
+		case Code.Unauthenticated:
+		case Code.PermissionDenied:
+		case Code.ResourceExhausted:
+			return `refused the call: ${Code[code]}`;
+		default:
+			return unreachable;
+	}
+}

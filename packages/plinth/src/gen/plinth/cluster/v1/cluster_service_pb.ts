@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
