@@ -17,17 +17,15 @@ export function networkTransport(
 	address: string,
 ): Transport {
 	function pickServer(): SimulatedProcess & { readonly transport: Transport } {
-		const servers = sim.serversAt(address).flatMap((server) => {
-			const { lifetime, runtime, name, transport } = server;
-			return transport === undefined || sim.splits.separates(from, server)
-				? []
-				: [{ lifetime, runtime, name, address, transport }];
-		});
+		const servers = sim
+			.serversAt(address)
+			.filter((each) => each.transport !== undefined && !sim.splits.separates(from, each));
 		const server = servers[sim.below(servers.length)];
-		if (server === undefined) {
+		if (server?.transport === undefined) {
 			throw unreachable();
 		}
-		return server;
+		const { lifetime, runtime, name, transport } = server;
+		return { lifetime, runtime, name, address, transport };
 	}
 	return {
 		async unary(method, _signal, timeoutMs, header, input) {

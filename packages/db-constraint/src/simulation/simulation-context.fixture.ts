@@ -94,12 +94,9 @@ export class SimulationContext {
 	/** The servers that listen at an address. */
 	serversAt(address: string): readonly SimulatedProcess[] {
 		const found: SimulatedProcess[] = [];
-		for (const { servers } of [this.meta, ...this.deployments]) {
-			for (const server of servers) {
-				if (server.address === address) {
-					found.push(server);
-				}
-			}
+		addServersAt(address, this.meta, found);
+		for (const deployment of this.deployments) {
+			addServersAt(address, deployment, found);
 		}
 		return found;
 	}
@@ -178,5 +175,17 @@ export class SimulationContext {
 	/** Waits on the clock of the simulation, independently of any server. */
 	wait(ms: number): Promise<void> {
 		return new Promise((resolve) => this.runtime.clock.setTimer(ms, resolve));
+	}
+}
+
+function addServersAt(
+	address: string,
+	{ servers }: { readonly servers: Iterable<SimulatedProcess> },
+	found: SimulatedProcess[],
+): void {
+	for (const server of servers) {
+		if (server.address === address) {
+			found.push(server);
+		}
 	}
 }

@@ -207,8 +207,8 @@ export class SeededScheduler implements Scheduler {
 
 	/** Goes on when no promise can settle without another task. */
 	#settle(): void {
-		// A tick that a microtask queues runs when no microtask is left.
-		queueMicrotask(this.#queueTick);
+		// A tick that a microtask queues runs when no microtask is left. `queueMicrotask` would cost several times as much.
+		void settled.then(this.#queueTick);
 	}
 
 	readonly #queueTick = (): void => {
@@ -293,6 +293,8 @@ interface Loop {
 	readonly resolve: () => void;
 	readonly reject: (failure: unknown) => void;
 }
+
+const settled = Promise.resolve();
 
 /** How many steps are made before the event loop gets a turn. */
 const stepsInARow = 512;
