@@ -37,6 +37,15 @@ interface FollowedSource extends MetaSource {
 	isTold: boolean;
 }
 
+/** The sources by meta deployment, as of a revision of the view and a number of sources, which only grows. */
+interface GroupedSources {
+	readonly revision: number;
+	readonly size: number;
+	readonly groups: readonly (readonly FollowedSource[])[];
+	/** Those of the groups that were restored and are not complete. */
+	readonly recovering: readonly RecoveringMeta[];
+}
+
 /**
  * The meta deployments whose contents are followed, at one or more of their servers each. One server of a meta
  * deployment is enough: all of them have the same storage.
@@ -44,14 +53,7 @@ interface FollowedSource extends MetaSource {
 export class MetaSources {
 	readonly #options: MetaSourcesOptions;
 	readonly #sources = new Map<string, FollowedSource>();
-	/** The sources by meta deployment, as of a revision of the view and a number of sources, which only grows. */
-	#grouped:
-		| {
-				readonly revision: number;
-				readonly size: number;
-				readonly groups: readonly (readonly FollowedSource[])[];
-		  }
-		| undefined;
+	#grouped: GroupedSources | undefined;
 	/** Starts to follow a source. Set while they are followed. */
 	#follow: ((source: FollowedSource) => void) | undefined;
 	/** Whether `readAgain` was called. */
@@ -67,14 +69,23 @@ export class MetaSources {
 	}
 
 	get #groups(): readonly (readonly FollowedSource[])[] {
+		return this.#current.groups;
+	}
+
+	get #current(): GroupedSources {
 		const { view } = this.#options;
 		const { revision } = view;
 		const { size } = this.#sources;
 		if (this.#grouped?.revision !== revision || this.#grouped.size !== size) {
-			const groups = Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address));
-			this.#grouped = { revision, size, groups: [...groups.values()] };
+			const byMeta = Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address));
+			const groups = [...byMeta.values()];
+			const recovering = groups.flatMap((servers) => {
+				const meta = view.recovering(servers.map(({ address }) => address));
+				return meta === undefined ? [] : [{ meta, servers }];
+			});
+			this.#grouped = { revision, size, groups, recovering };
 		}
-		return this.#grouped.groups;
+		return this.#grouped;
 	}
 
 	/**
@@ -105,10 +116,7 @@ export class MetaSources {
 
 	/** The meta deployments that were restored and are not complete. */
 	recovering(): readonly RecoveringMeta[] {
-		return this.#groups.flatMap((servers) => {
-			const meta = this.#options.view.recovering(servers.map(({ address }) => address));
-			return meta === undefined ? [] : [{ meta, servers }];
-		});
+		return this.#current.recovering;
 	}
 
 	/**
@@ -198,9 +206,10 @@ export class MetaSources {
 	#supersede(): void {
 		const { view } = this.#options;
 		// What others have reported before a restore may be all that is known of deployments since the backup.
+		const { groups, recovering } = this.#current;
 		const isComplete = (group: readonly FollowedSource[]) =>
-			view.recovering(group.map(({ address }) => address)) === undefined;
-		const superseded = this.#groups.flatMap((group) =>
+			!recovering.some(({ servers }) => servers === group);
+		const superseded = groups.flatMap((group) =>
 			group.some(isFollowed) && isComplete(group) ? group.filter((each) => !isFollowed(each)) : [],
 		);
 		view.supersede(new Set(superseded.map(({ address }) => address)));

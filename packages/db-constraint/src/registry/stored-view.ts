@@ -351,7 +351,7 @@ function keptBy(
 			return false;
 		}
 		const same = seen.get(resource?.id?.uid ?? "");
-		return !areAll || (same && resource ? equals(ResourceSchema, same, resource) : false);
+		return !areAll || (same !== undefined && isSameResource(resource, same));
 	};
 }
 
@@ -361,12 +361,36 @@ export function storedServers({ endpoints, endpointsVersion }: RegistryEntry): N
 }
 
 /** Whether two entries say the same. A later version alone is not worth a commit. */
-function isSame(stored: RegistryEntry, { endpointsVersion, ...wanted }: RegistryEntry): boolean {
-	const other = create(RegistryEntrySchema, {
-		...wanted,
-		endpointsVersion: stored.endpointsVersion,
-	});
-	return equals(RegistryEntrySchema, stored, other);
+function isSame(stored: RegistryEntry, wanted: RegistryEntry): boolean {
+	return (
+		stored.source === wanted.source &&
+		isSameList(stored.endpoints, wanted.endpoints) &&
+		isSameResource(stored.resource, wanted.resource)
+	);
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+	return a.length === b.length && a.every((each, at) => each === b[at]);
+}
+
+/**
+ * What stored resources were found to be equal to. All entries are compared at each write, and few have changed since the
+ * last one: comparing their contents again would be most of the work.
+ */
+const equalTo = new WeakMap<Resource, Resource>();
+
+function isSameResource(stored: Resource | undefined, wanted: Resource | undefined): boolean {
+	if (stored === undefined || wanted === undefined) {
+		return stored === wanted;
+	}
+	if (stored === wanted || equalTo.get(stored) === wanted) {
+		return true;
+	}
+	const isEqual = equals(ResourceSchema, stored, wanted);
+	if (isEqual) {
+		equalTo.set(stored, wanted);
+	}
+	return isEqual;
 }
 
 /** The address of a meta deployment, if this is its Deployment. */
