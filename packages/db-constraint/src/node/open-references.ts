@@ -333,6 +333,7 @@ class OpenReferences implements References {
 	#keepRegisteredAddress(registry: DeploymentRegistry, address: string): void {
 		const { endpoints } = this.#constraints.context.index;
 		const isWrong = () =>
+			registry.registeredAddress !== address &&
 			endpoints.has(endpointName(address)) &&
 			!endpoints.has(endpointName(registry.registeredAddress)) &&
 			!isPlanted("stay registered at an address where no server runs");
