@@ -82,17 +82,21 @@ export class SuspendableLeases implements LeaseManager {
 
 function suspendable(hold: LeaseHold, active: AbortSignal): LeaseHold {
 	const ended = new AbortController();
-	const onEnded = () => ended.abort(hold.signal.reason);
+	const end = (reason: unknown) => {
+		hold.signal.removeEventListener("abort", onEnded);
+		active.removeEventListener("abort", onSuspended);
+		ended.abort(reason);
+	};
+	const onEnded = () => end(hold.signal.reason);
 	const onSuspended = () => {
-		ended.abort(active.reason);
+		end(active.reason);
 		// The holder releases it as well, and reports failures of that.
 		hold.release().catch(() => {});
 	};
-	const { signal } = ended;
+	hold.signal.addEventListener("abort", onEnded);
+	active.addEventListener("abort", onSuspended);
 	if (hold.signal.aborted) {
 		onEnded();
 	}
-	hold.signal.addEventListener("abort", onEnded, { once: true, signal });
-	active.addEventListener("abort", onSuspended, { once: true, signal });
-	return { fence: hold.fence, signal, release: () => hold.release() };
+	return { fence: hold.fence, signal: ended.signal, release: () => hold.release() };
 }
