@@ -57,6 +57,8 @@ export class Shards {
 	readonly #holds = new Map<number, LeaseHold>();
 	readonly #followers = new Set<ShardFollower>();
 	#wanted: ReadonlySet<number> = new Set();
+	/** The servers that have joined, as of the last assignment. */
+	#servers: ReadonlySet<string> = new Set();
 	/** Called when `#wanted` or `#hasView` has changed. */
 	readonly #waiters = new Set<() => void>();
 	/** Whether the other servers are known now. */
@@ -114,13 +116,17 @@ export class Shards {
 		while (!signal.aborted) {
 			try {
 				for await (const names of leases.held(this.#serverPrefix, signal)) {
-					this.#hasView = true;
-					this.#assign([...names].map((name) => name.slice(this.#serverPrefix.length)));
+					const servers = new Set([...names].map((name) => name.slice(this.#serverPrefix.length)));
+					// Most changes are of the leases of shards.
+					if (!this.#hasView || servers.symmetricDifference(this.#servers).size > 0) {
+						this.#hasView = true;
+						this.#assign(servers);
+					}
 				}
 			} catch (err) {
 				if (!signal.aborted) {
 					this.#hasView = false;
-					this.#assign([]);
+					this.#assign(new Set());
 					logger.warn({ err }, "could not observe which servers share the shards");
 					await sleep(clock, retryMs, signal).catch(() => {});
 				}
@@ -129,15 +135,16 @@ export class Shards {
 	}
 
 	/** @param servers - all that have joined; none if they are not known. */
-	#assign(servers: readonly string[]): void {
+	#assign(servers: ReadonlySet<string>): void {
+		this.#servers = servers;
 		const own = [...assignShards(servers)].filter(([, server]) => server === this.#id);
 		const wanted = new Set(own.map(([shard]) => shard));
 		if (wanted.symmetricDifference(this.#wanted).size > 0) {
 			const { logger } = this.#options;
 			// A server without others has all shards, which is no news.
-			const level = servers.length === 1 ? "debug" : "info";
+			const level = servers.size === 1 ? "debug" : "info";
 			logger[level](
-				{ shards: [...wanted].sort((a, b) => a - b), servers: servers.length },
+				{ shards: [...wanted].sort((a, b) => a - b), servers: servers.size },
 				"the shards of this server have changed",
 			);
 			this.#wanted = wanted;
