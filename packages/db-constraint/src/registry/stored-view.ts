@@ -150,14 +150,17 @@ export class StoredView {
 	}
 
 	/** Waits for a change, or until it is to be recorded that there was no change. */
-	async #nextChange(signal: AbortSignal): Promise<void> {
-		const ends = new AbortController();
-		const end = () => ends.abort();
-		signal.addEventListener("abort", end, { once: true });
-		const refreshed = sleep(this.#options.runtime.clock, refreshMs, ends.signal).catch(() => {});
-		await Promise.race([this.#changed.promise, refreshed]);
-		signal.removeEventListener("abort", end);
-		end();
+	#nextChange(signal: AbortSignal): Promise<void> {
+		return new Promise((resolve) => {
+			const end = () => {
+				timer.cancel();
+				signal.removeEventListener("abort", end);
+				resolve();
+			};
+			const timer = this.#options.runtime.clock.setTimer(refreshMs, end);
+			signal.addEventListener("abort", end, { once: true });
+			void this.#changed.promise.then(end);
+		});
 	}
 
 	/** Whether there is nothing to write: most often, a watch has broken and continued. */
