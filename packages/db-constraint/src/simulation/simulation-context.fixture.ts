@@ -155,9 +155,24 @@ export class SimulationContext {
 
 	/** Delays a storage step or a message: by some turns of the scheduler, rarely by seconds or minutes. */
 	delay(): Promise<void> | undefined {
-		if (this.happens(this.faults.turn)) {
-			return this.runtime.scheduler.pause().then(() => this.delay());
+		if (!this.happens(this.faults.turn)) {
+			return this.#pauseAtTimes();
 		}
+		// One promise for all turns: there are thousands of them in each world.
+		return new Promise((resolve) => {
+			const { scheduler } = this.runtime;
+			const turn = () => {
+				if (this.happens(this.faults.turn)) {
+					scheduler.schedule(turn);
+				} else {
+					resolve(this.#pauseAtTimes());
+				}
+			};
+			scheduler.schedule(turn);
+		});
+	}
+
+	#pauseAtTimes(): Promise<void> | undefined {
 		return this.happens(this.faults.slow)
 			? this.wait(this.random.next() * this.pick([50, 3_000, 20_000, 90_000]))
 			: undefined;
