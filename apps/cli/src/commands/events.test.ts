@@ -89,7 +89,7 @@ describe("plinth events", () => {
 		await put("solaris", "archive");
 		await following.prints("solaris was printed");
 		await run("delete", "film", "solaris");
-		await following.prints("it waits for the finalizers archive");
+		await following.prints("it waits for archive");
 		following.interrupt();
 		expect((await following.ended).code).toBe(130);
 		expect((await run("events", "film", "solaris")).out).toContain("DeletionWaits");

@@ -80,7 +80,7 @@ describe("EventService", () => {
 			filter: { resource: idOf(Artist, "miles") },
 		});
 		expect(events.find(({ reason }) => reason === "DeletionWaits")?.message).toBe(
-			"deletion requested by anyone; it waits for the finalizers estate",
+			"deletion requested by anyone; it waits for estate",
 		);
 	});
 

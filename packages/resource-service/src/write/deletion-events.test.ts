@@ -36,7 +36,7 @@ it("a deletion that waits for finalizers is an event of the resource, once", asy
 		{
 			...{ reason: "DeletionWaits", source: "plinth" },
 			resource: { name: "miles" },
-			message: "deletion requested by anyone; it waits for the finalizers backup, billing",
+			message: "deletion requested by anyone; it waits for backup, billing",
 		},
 	]);
 });

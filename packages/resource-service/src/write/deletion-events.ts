@@ -17,7 +17,7 @@ export function recordWait(
 			resource: marked.id,
 			source,
 			reason: "DeletionWaits",
-			message: `deletion requested by ${subject}; it waits for the finalizers ${finalizersOf(marked).join(", ")}`,
+			message: `deletion requested by ${subject}; it waits for ${finalizersOf(marked).join(", ")}`,
 		});
 	}
 }
