@@ -14,6 +14,7 @@ import { Failure, usageFailure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { ProgressLine } from "../output/progress-line.ts";
+import { agrees, assertMayAsk } from "./agree.ts";
 
 /** The flags of `plinth apply`. */
 export interface ApplyFlags {
@@ -47,8 +48,9 @@ export async function apply(session: ServerSession, flags: ApplyFlags): Promise<
 function prunedTypes(
 	{ io }: ServerSession,
 	types: KnownTypes,
-	{ set, prune, yes, dryRun }: ApplyFlags,
+	flags: ApplyFlags,
 ): Pick<Pruned, "set" | "types"> | undefined {
+	const { set, prune } = flags;
 	const problem = set === undefined ? undefined : labelProblem(set);
 	if (problem !== undefined) {
 		throw usageFailure(`--set ${JSON.stringify(set)}: the name of a set ${problem}`);
@@ -59,11 +61,7 @@ function prunedTypes(
 	if (set === undefined) {
 		throw usageFailure("--prune deletes resources of a set: name it with --set");
 	}
-	if (!(yes || dryRun || io.isInteractive)) {
-		throw usageFailure(
-			"nobody can be asked here whether to delete resources: see what would happen with --dry-run=server, then use --yes",
-		);
-	}
+	assertMayAsk(io, flags, "delete resources");
 	return { set, types: prune.flatMap((words) => words.split(",")).map((word) => types.find(word)) };
 }
 
@@ -71,9 +69,10 @@ function prunedTypes(
 async function pruneSet(
 	session: ServerSession,
 	pruned: Pruned,
-	{ dryRun, yes }: ApplyFlags,
+	flags: ApplyFlags,
 ): Promise<ExitCode> {
 	const { io } = session;
+	const { dryRun, yes } = flags;
 	const { findPruned, prune } = await import("../apply/prune.ts");
 	const found = await findPruned(session, pruned);
 	if (dryRun !== undefined) {
@@ -87,11 +86,11 @@ async function pruneSet(
 	}
 	if (!yes) {
 		io.out(found.map((each) => `${resourceName(each)} is in the set, and in no file\n`).join(""));
-		const count = found.length === 1 ? "this resource" : `these ${found.length} resources`;
-		if (!/^\s*y(es)?\s*$/i.test(await io.ask(`Delete ${count}? [y/N] `))) {
-			io.err("plinth: nothing was pruned\n");
-			return exitCodes.ok;
-		}
+	}
+	const count = found.length === 1 ? "this resource" : `these ${found.length} resources`;
+	if (!(await agrees(io, flags, `Delete ${count}?`))) {
+		io.err("plinth: nothing was pruned\n");
+		return exitCodes.ok;
 	}
 	return prune(session, pruned.set, found);
 }

@@ -2,6 +2,7 @@ import type { ID, Resource } from "@plinth/proto";
 import { displayName, finalizersOf } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
 import { idAt, type KnownType } from "../api/known-types.ts";
+import { listResources } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { readStored } from "../apply/apply-resource.ts";
@@ -12,11 +13,14 @@ import { conditionsOf } from "../output/conditions.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
+import { agrees, assertMayAsk } from "./agree.ts";
 import { parseNamedTargets } from "./targets.ts";
 import { waitForDeletion } from "./wait.ts";
 
 /** The flags of `plinth delete`. */
 export interface DeleteFlags {
+	readonly all?: boolean;
+	readonly yes?: boolean;
 	readonly filename?: readonly string[];
 	readonly ignoreNotFound?: boolean;
 	readonly wait?: boolean;
@@ -28,9 +32,11 @@ interface DeleteTarget {
 	readonly type: KnownType;
 	readonly session: ServerSession;
 	readonly name: string;
+	/** Only this incarnation; if absent, the one that is stored. */
+	readonly uid?: string;
 }
 
-/** Deletes the resources that the words name, or those in files. */
+/** Deletes the resources that the words name, those in files, or all of a type. */
 export async function deleteAll(
 	session: ServerSession,
 	words: readonly string[],
@@ -54,12 +60,16 @@ export async function deleteAll(
 async function deleteTargetsOf(
 	session: ServerSession,
 	words: readonly string[],
-	{ filename }: DeleteFlags,
+	flags: DeleteFlags,
 ): Promise<readonly DeleteTarget[]> {
-	const types = await session.types();
+	const { filename, all } = flags;
 	if ((filename === undefined) === (words.length === 0)) {
-		throw usageFailure("specify what to delete: TYPE NAME…, or -f FILE");
+		throw usageFailure("specify what to delete: TYPE NAME…, TYPE --all, or -f FILE");
 	}
+	if (all) {
+		return allOf(session, words, flags);
+	}
+	const types = await session.types();
 	if (filename === undefined) {
 		return parseNamedTargets(words, types).flatMap(({ type, names }) =>
 			names.map((name) => ({ type, name, session })),
@@ -77,13 +87,45 @@ async function deleteTargetsOf(
 	}));
 }
 
-async function deleteOne({ type, name, session }: DeleteTarget, flags: DeleteFlags): Promise<void> {
+/** All resources of a type in the place of the session, after they were listed and somebody has agreed. */
+async function allOf(
+	session: ServerSession,
+	words: readonly string[],
+	flags: DeleteFlags,
+): Promise<readonly DeleteTarget[]> {
+	const { io } = session;
+	const [word = "", ...more] = words;
+	if (word === "" || more.length > 0 || word.includes("/")) {
+		throw usageFailure("--all deletes all resources of one type: specify TYPE, and no names");
+	}
+	assertMayAsk(io, flags, "delete these resources");
+	const type = (await session.types()).find(word);
+	const found = await listResources(session, type, { namePrefix: "", everywhere: false });
+	if (found.length === 0) {
+		io.err("plinth: there is nothing to delete\n");
+		return [];
+	}
+	if (!(flags.yes || flags.dryRun)) {
+		io.out(found.map((each) => `${resourceName(each)}\n`).join(""));
+		const count = found.length === 1 ? "this resource" : `these ${found.length} resources`;
+		if (!(await agrees(io, flags, `Delete ${count}?`))) {
+			io.err("plinth: nothing was deleted\n");
+			return [];
+		}
+	}
+	return found.flatMap(({ id }) => (id ? { type, session, name: id.name, uid: id.uid } : []));
+}
+
+async function deleteOne(
+	{ type, name, uid, session }: DeleteTarget,
+	flags: DeleteFlags,
+): Promise<void> {
 	const { io, connection, place } = session;
 	const { resources } = connection;
 	const id = idAt(type, name, place);
 	const stored = await session.call(readStored(resources, id, io.signal));
-	if (stored?.id === undefined) {
-		if (flags.ignoreNotFound) {
+	if (stored?.id === undefined || (uid !== undefined && stored.id.uid !== uid)) {
+		if (flags.ignoreNotFound || uid !== undefined) {
 			return;
 		}
 		throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);

@@ -14,11 +14,12 @@ import {
 } from "../api/deployments.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { Failure, usageFailure } from "../failure.ts";
+import { Failure } from "../failure.ts";
 import { nameOfKey } from "../output/deletion-plan.ts";
 import { countOf, missingTable } from "../output/missing-references.ts";
 import { printable } from "../output/printable.ts";
 import { ProgressLine } from "../output/progress-line.ts";
+import { agrees, assertMayAsk } from "./agree.ts";
 import { showCascades } from "./cascades.ts";
 
 /** The flags of `plinth deployments settle`. */
@@ -53,11 +54,7 @@ export async function settle(
 	flags: SettleFlags,
 ): Promise<ExitCode> {
 	const { io } = session;
-	if (!(flags.yes || flags.dryRun || io.isInteractive)) {
-		throw usageFailure(
-			"nobody can be asked here whether to settle these references: see what would happen with --dry-run=server, then use --yes",
-		);
-	}
+	assertMayAsk(io, flags, "settle these references");
 	const deployment = await findDeployment(session, word);
 	const chosen = await choose(session, deployment, flags);
 	const open = chosen.filter(({ action }) => action !== Action.UNSPECIFIED);
@@ -78,8 +75,7 @@ export async function settle(
 	if (flags.dryRun || possible.length === 0) {
 		return exitCodes.ok;
 	}
-	const question = `Settle ${countOf(possible.length)}? It can't be undone. [y/N] `;
-	if (!flags.yes && !/^\s*y(es)?\s*$/i.test(await io.ask(question))) {
+	if (!(await agrees(io, flags, `Settle ${countOf(possible.length)}? It can't be undone.`))) {
 		io.out("nothing was changed\n");
 		return exitCodes.ok;
 	}

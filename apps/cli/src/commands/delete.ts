@@ -1,11 +1,13 @@
 import type { DeleteFlags } from "../actions/delete.ts";
 import { type AddCommand, dryRunOption } from "./runner.ts";
 
-/** `plinth delete`: deletes resources by name, or those in files. */
+/** `plinth delete`: deletes resources by name, those in files, or all of a type. */
 export const addDelete: AddCommand = (program, run) => {
 	program
 		.command("delete [type] [names...]")
-		.description("delete resources by name, or those in files")
+		.description("delete resources by name, those in files, or all of a type")
+		.option("--all", "delete all resources of a type that are in the namespace")
+		.option("-y, --yes", "do not ask before all are deleted")
 		.option("-f, --filename <file...>", "file, folder of files, or - for standard input")
 		.option("--ignore-not-found", "succeed for resources that do not exist")
 		.option("--wait", "wait until finalizers are removed and the resources are gone")
