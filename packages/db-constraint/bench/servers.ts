@@ -25,9 +25,11 @@ export interface BenchServer extends AsyncDisposable {
 	bury(): Promise<void>;
 }
 
-/** A server without references. */
-export async function bareServer(types: readonly ResourceType[]): Promise<BenchServer> {
-	const backend = createMemoryBackend();
+/** A server without references, over a storage in memory or the given one, which it closes. */
+export async function bareServer(
+	types: readonly ResourceType[],
+	backend: StorageBackend = createMemoryBackend(),
+): Promise<BenchServer> {
 	await ensureDefaultTenancy(backend, systemRuntime);
 	return {
 		client: ownClient(backend, types, systemRuntime),
@@ -57,6 +59,8 @@ export interface Spec {
 	readonly region: string;
 	readonly types: readonly ResourceType[];
 	readonly foreignTypes?: readonly ResourceType[];
+	/** The storage, which it closes, and its leases. Default: one in memory. */
+	readonly storage?: { readonly backend: StorageBackend; readonly leases: LocalLeases };
 }
 
 /** `alpha` with things. */
@@ -96,10 +100,14 @@ export class BenchNetwork {
 	}
 
 	/** Starts a deployment; resolves once it serves. The meta deployment is started first. */
-	async start({ service, region, types, foreignTypes = [] }: Spec): Promise<BenchServer> {
-		// Short logs fill quickly, so that later growth of the heap is not due to logs.
-		const local = new LocalLeases();
-		const backend = createMemoryBackend({ leases: local, limits: { logEvents: 2_000 } });
+	async start({
+		service,
+		region,
+		types,
+		foreignTypes = [],
+		storage = inMemory(),
+	}: Spec): Promise<BenchServer> {
+		const { backend, leases: local } = storage;
 		await ensureDefaultTenancy(backend, systemRuntime);
 		const leases = new SuspendableLeases(local);
 		const address = `${service}-${region}`;
@@ -160,6 +168,12 @@ export class BenchNetwork {
 			stream: async (...call) => now().stream(...call),
 		};
 	}
+}
+
+/** Short logs fill quickly, so that later growth of the heap is not due to logs. */
+function inMemory(): NonNullable<Spec["storage"]> {
+	const leases = new LocalLeases();
+	return { leases, backend: createMemoryBackend({ leases, limits: { logEvents: 2_000 } }) };
 }
 
 const metaAddress = `${metaSpec.service}-${metaSpec.region}`;
