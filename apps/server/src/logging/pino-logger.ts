@@ -1,6 +1,7 @@
 import type { Logger } from "@plinth/runtime";
 import { type DestinationStream, type LevelWithSilent, pino } from "pino";
 import { BatchedLines } from "./batched-lines.ts";
+import { errorFields } from "./error-fields.ts";
 
 /** Options of a logger. */
 export interface LoggerOptions {
@@ -23,7 +24,8 @@ const readable = process.stderr.isTTY ? await import("pino-pretty") : undefined;
  * terminal.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
-	return pino({ level: options.level ?? "info" }, options.destination ?? defaultDestination());
+	const { level = "info", destination = defaultDestination() } = options;
+	return pino({ level, serializers: { err: errorFields } }, destination);
 }
 
 function defaultDestination(): DestinationStream {
