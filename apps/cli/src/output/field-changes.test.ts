@@ -57,6 +57,18 @@ describe("fieldChanges", () => {
 		);
 	});
 
+	it("finds a change within many lists at once", () => {
+		const depth = 90;
+		const nested = (value: JsonValue): JsonValue => {
+			const lists = Array.from({ length: depth });
+			return lists.reduce<JsonValue>((inner) => [inner], value);
+		};
+		const path = ["x", ...Array.from({ length: depth }, () => 0)];
+		expect(fieldChanges({ x: nested(1) }, { x: nested(2) })).toEqual([
+			{ path, before: 1, after: 2 },
+		]);
+	});
+
 	it("names no element of a list that stays where it is, or moves with what was added before it", () => {
 		const changes = (before: JsonValue, after: JsonValue) =>
 			fieldChanges({ list: before }, { list: after });

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
 /** A change of one field, or of one element of a list, between two documents. */
@@ -54,11 +55,11 @@ function ofLists(
 ): readonly FieldChange[] {
 	const shorter = Math.min(before.length, after.length);
 	let start = 0;
-	while (start < shorter && isEqual(before[start], after[start])) {
+	while (start < shorter && isDeepStrictEqual(before[start], after[start])) {
 		start += 1;
 	}
 	let end = 0;
-	while (end < shorter - start && isEqual(before.at(-1 - end), after.at(-1 - end))) {
+	while (end < shorter - start && isDeepStrictEqual(before.at(-1 - end), after.at(-1 - end))) {
 		end += 1;
 	}
 	const paired = shorter - end;
@@ -72,10 +73,6 @@ function ofLists(
 		.slice(paired, before.length - end)
 		.map((value, at) => ({ path: [...path, paired + at], before: value }));
 	return [...changed, ...added, ...removed.toReversed()];
-}
-
-function isEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-	return a !== undefined && b !== undefined && ofValues(a, b, []).length === 0;
 }
 
 function isObject(value: JsonValue): value is JsonObject {
