@@ -5,6 +5,8 @@ import { createInProcessClient, createInProcessTransport } from "@plinth/in-proc
 import { HistoryService, type IDSchema, ResourceService } from "@plinth/proto";
 import { Change } from "@plinth/proto/gen/plinth/history/v1/history_service_pb.js";
 import {
+	allowed,
+	defineType,
 	idOf,
 	Namespace,
 	Partition,
@@ -250,6 +252,26 @@ describe("ListVersions", () => {
 			);
 		}
 		await expectRefusal(readersOf("ann"), Code.PermissionDenied, "ann is not bob");
+	});
+
+	it("looks at no more versions than it returns, and one", async () => {
+		let asked = 0;
+		const read: NonNullable<NonNullable<ResourceType["hooks"]["authorize"]>["read"]> = () => {
+			asked += 1;
+			return allowed;
+		};
+		const Counted = defineType(SecretSchema, { authorize: { read } });
+		const { resources, histories } = await start({ types: [Counted] });
+		const id = idOf(Counted, "launch-code");
+		const resource = resourceOf(Counted, { id, data: create(SecretSchema) });
+		for (let count = 0; count < 50; count++) {
+			await resources.write({ resource }, as("ann"));
+		}
+		asked = 0;
+		const { versions, hasMore } = await histories.listVersions({ id, limit: 3 }, as("ann"));
+		expect([versions.length, hasMore]).toEqual([3, true]);
+		// The call itself, and the versions.
+		expect(asked).toBe(1 + 3 + 1);
 	});
 
 	it("requires the rights of its own group version for each version", async () => {

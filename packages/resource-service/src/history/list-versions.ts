@@ -64,27 +64,40 @@ export async function listVersions(
 
 	const readFilter = new ReadFilter(context.registry, access);
 	const slices = new Slices(context.runtime, call);
-	const visible: StoredVersion[] = [];
+	const page = new ResponsePage(limit);
+	const shown: StoredVersion[] = [];
+	let isAnyVisible = false;
+	let isBefore = request.beforeVersion === "";
+	let hasMore = false;
+	// No further than the page: the rights on a version may depend on its data, which is decoded for that.
 	for (const version of history.versions) {
 		if (slices.isOver()) {
 			await slices.next();
 		}
-		if (isOf(version.resource, id) && readFilter.allows(version.resource)) {
-			visible.push(version);
+		if (!(isOf(version.resource, id) && readFilter.allows(version.resource))) {
+			continue;
+		}
+		isAnyVisible = true;
+		if (!isBefore) {
+			isBefore = version.version === request.beforeVersion;
+		} else if (page.add(version.resource)) {
+			shown.push(version);
+		} else {
+			hasMore = true;
+			break;
 		}
 	}
-	if (visible.length === 0) {
+	if (!isAnyVisible) {
 		throw await notFoundError(context.backend, id, Code.NotFound);
 	}
-	const older = versionsBefore(request.beforeVersion, visible);
-	const page = new ResponsePage(limit);
-	const firstLeft = older.findIndex(({ resource }) => !page.add(resource));
-	const shown = firstLeft === -1 ? older : older.slice(0, firstLeft);
+	if (!isBefore) {
+		throw unknownVersion(request.beforeVersion);
+	}
 	const formOf = context.jsonForms.formFor(call);
 	return {
 		$typeName: "plinth.history.v1.ListVersionsResponse",
 		versions: shown.map((version) => messageOf(version, formOf)),
-		hasMore: shown.length < older.length,
+		hasMore,
 		completeSinceVersion: history.sinceVersion,
 		completeSince: timestampFromMs(history.sinceMs),
 		includesCreation: shown.at(-1)?.change === "created",
@@ -101,22 +114,11 @@ function checkLimit(limit: number): number {
 	return limit || defaultLimit;
 }
 
-/** The versions that follow the named one, which are older; all if none is named. */
-function versionsBefore(
-	named: string,
-	newestFirst: readonly StoredVersion[],
-): readonly StoredVersion[] {
-	if (named === "") {
-		return newestFirst;
-	}
-	const at = newestFirst.findIndex(({ version }) => version === named);
-	if (at === -1) {
-		throw new ConnectError(
-			`version ${named.slice(0, 100)} is not known any more: list the versions without before_version`,
-			Code.OutOfRange,
-		);
-	}
-	return newestFirst.slice(at + 1);
+function unknownVersion(named: string): ConnectError {
+	return new ConnectError(
+		`version ${named.slice(0, 100)} is not known any more: list the versions without before_version`,
+		Code.OutOfRange,
+	);
 }
 
 /** Fails as a Read of the stored resource would. */
