@@ -67,6 +67,23 @@ describe("HistoryService", () => {
 		}, 20_000);
 	});
 
+	it("names a controller whose name no header can have as it is", async () => {
+		const name = "агент: 100 % größer\n\u001b[2J";
+		const modules = [
+			defineModule({ name: "agency", types: [Artist], controllers: [{ ...agent, name }] }),
+		];
+		const server = await startServer({ modules });
+		const { histories } = clientsOf(server);
+		const resource = artist("miles");
+		resource.metadata.finalizers = "estate";
+		await server.client.write({ resource });
+		await server.client.delete({ id });
+		await vi.waitFor(async () => {
+			const { versions } = await histories.listVersions({ id });
+			expect(versions[0]).toMatchObject({ change: Change.DELETED, writtenBy: name });
+		}, 5_000);
+	});
+
 	it("is complete since the restart of a server", async () => {
 		const directory = await mkdtemp(join(tmpdir(), "plinth-history-"));
 		onTestFinished(() => rm(directory, { recursive: true }));

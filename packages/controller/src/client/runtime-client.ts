@@ -24,7 +24,7 @@ import type { ResourceClient } from "./resource-client.ts";
 /** The header that carries the fence of a lease into the commit of a write. */
 export const fenceHeader = "x-plinth-fence";
 
-/** The header that names the controller of a write. */
+/** The header that names the controller of a write, percent-encoded: names may have characters that headers can't have. */
 const controllerHeader = "x-plinth-controller";
 
 /** The options of a runtime client. */
@@ -50,12 +50,14 @@ export interface RuntimeClientOptions {
  */
 export class RuntimeClient implements ResourceClient {
 	readonly #options: RuntimeClientOptions;
+	readonly #controller: string;
 	#writing = 0;
 	#closed = false;
 	#settled: (() => void) | undefined;
 
 	constructor(options: RuntimeClientOptions) {
 		this.#options = options;
+		this.#controller = encodeURIComponent(options.controller.toWellFormed());
 	}
 
 	read(
@@ -174,9 +176,9 @@ export class RuntimeClient implements ResourceClient {
 	}
 
 	#writeOptions(options: CallOptions | undefined): CallOptions {
-		const { fence, controller } = this.#options;
+		const { fence } = this.#options;
 		const headers = new Headers(options?.headers);
-		headers.set(controllerHeader, controller);
+		headers.set(controllerHeader, this.#controller);
 		if (fence !== undefined) {
 			headers.set(fenceHeader, fence);
 		}

@@ -17,6 +17,14 @@ describe("writerOf", () => {
 		expect(writer({ subject: "ann" }, named)).toBe("ann");
 	});
 
+	it("is a name of any characters, which the header has percent-encoded", () => {
+		const deployment = { subject: "deployment", isDeployment: true };
+		const encoded = { "x-plinth-controller": encodeURIComponent("größer: 100 % ✓") };
+		expect(writer(deployment, encoded)).toBe("größer: 100 % ✓");
+		expect(writer(deployment, { "x-plinth-controller": "100 %" })).toBe("100 %");
+		expect(writer(deployment, { "x-plinth-controller": "" })).toBe("deployment");
+	});
+
 	it("cuts long subjects", () => {
 		expect(writer({ subject: "x".repeat(128) })).toBe("x".repeat(128));
 		expect(writer({ subject: "x".repeat(10_000) })).toBe(`${"x".repeat(127)}…`);

@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Access } from "@plinth/resource";
-import { controllerHeader } from "../requests/headers.ts";
+import { controllerOf } from "../requests/headers.ts";
 
 /** The most characters that are kept of a name: tokens may have long subjects. */
 const longest = 128;
@@ -10,8 +10,7 @@ const longest = 128;
  * is a part of the deployment. Others can't name a controller.
  */
 export function writerOf({ subject, isDeployment }: Access, call: HandlerContext): string {
-	const controller = isDeployment ? call.requestHeader.get(controllerHeader) : null;
-	const name = controller || subject;
+	const name = (isDeployment ? controllerOf(call) : undefined) ?? subject;
 	// A copy: a part of a string keeps the whole one in memory.
 	return name.length > longest ? Buffer.from(`${name.slice(0, longest - 1)}…`).toString() : name;
 }

@@ -9,8 +9,11 @@ export const consistencyHeader = "x-plinth-consistency-mode";
 /** The header that carries the fence of a lease into a commit. */
 export const fenceHeader = "x-plinth-fence";
 
-/** The header by which a controller of the deployment itself names itself, for the history of what it writes. */
-export const controllerHeader = "x-plinth-controller";
+/**
+ * The header by which a controller of the deployment itself names itself, for the history of what it writes.
+ * Percent-encoded: names may have characters that headers can't have.
+ */
+const controllerHeader = "x-plinth-controller";
 
 /** How fresh the response to this call must be. */
 export function consistencyOf(context: HandlerContext): Consistency {
@@ -35,4 +38,14 @@ export function fenceOf(context: HandlerContext): Fence | undefined {
 		throw malformed(fenceHeader, "is not a fence");
 	}
 	return fence;
+}
+
+/** The name of the controller that makes this call, as it says itself. */
+export function controllerOf(context: HandlerContext): string | undefined {
+	const header = context.requestHeader.get(controllerHeader) ?? "";
+	try {
+		return decodeURIComponent(header) || undefined;
+	} catch {
+		return header;
+	}
 }
