@@ -14,6 +14,12 @@ import type { ServerSession } from "./server-session.ts";
 /** The most versions that a server returns at once. */
 const pageSize = 1_000;
 
+/** What a session is used for. */
+interface CallingSession extends Pick<ServerSession, "call"> {
+	readonly io: Pick<ServerSession["io"], "signal">;
+	readonly connection: Pick<ServerSession["connection"], "client">;
+}
+
 /**
  * The recent versions of a resource, the newest first, up to the limit: in several calls if they are large.
  *
@@ -21,28 +27,38 @@ const pageSize = 1_000;
  * @throws Failure, also for a server that has none.
  */
 export async function listVersions(
-	session: ServerSession,
+	session: CallingSession,
 	id: ID,
 	limit: number,
 ): Promise<ListVersionsResponse> {
 	const { io, connection } = session;
 	const client = connection.client(HistoryService);
 	const versions: ResourceVersion[] = [];
+	let last: ListVersionsResponse | undefined;
 	for (;;) {
 		const next = {
 			limit: Math.min(limit - versions.length, pageSize),
 			beforeVersion: versions.at(-1)?.version ?? "",
 		};
 		const response = await session.call(
-			client
-				.listVersions({ id, ...next }, { signal: io.signal })
-				.catch((error: unknown) => explain(error, id)),
+			client.listVersions({ id, ...next }, { signal: io.signal }).catch((error: unknown) => {
+				if (last !== undefined && isForgotten(error)) {
+					return { ...last, versions: [], hasMore: false };
+				}
+				return explain(error, id);
+			}),
 		);
 		versions.push(...response.versions);
 		if (!response.hasMore || versions.length >= limit) {
 			return { ...response, versions, includesCreation: isCreated(versions.at(-1)) };
 		}
+		last = response;
 	}
+}
+
+/** Whether the server, or another one that responds now, does not know the version after which a page begins. */
+function isForgotten(error: unknown): boolean {
+	return error instanceof ConnectError && [Code.OutOfRange, Code.NotFound].includes(error.code);
 }
 
 function isCreated(version: ResourceVersion | undefined): boolean {

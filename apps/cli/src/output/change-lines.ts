@@ -8,7 +8,7 @@ export interface ChangeLayout {
 	/** The columns of the terminal; `undefined` if nothing may be cut. */
 	readonly width: number | undefined;
 	readonly color: boolean;
-	/** Whether what each write of a status changes is shown beside other changes. */
+	/** Whether all changes are shown, and what each write of a status changes beside others. */
 	readonly isWide: boolean;
 }
 
@@ -20,22 +20,28 @@ const contextWidth = 8;
 
 const arrow = " → ";
 
+/** The most changes of one version that are shown, unless all are. */
+const maxChanges = 20;
+
 /**
  * Changes with a line each, as in `~ data.title: Alien → Aliens`. Objects that were added or removed have a line for each of
- * their fields.
+ * their fields. A last line says how many are not shown.
  */
 export function changeLines(
 	changes: readonly FieldChange[],
 	{ width, color, isWide }: ChangeLayout,
 ): readonly string[] {
 	const fields = changes.flatMap(leavesOf);
-	return (isWide ? fields : withoutRoutine(fields)).map((change) => {
+	const shown = isWide ? fields : withoutRoutine(fields);
+	const hidden = isWide ? 0 : shown.length - maxChanges;
+	const lines = (hidden > 0 ? shown.slice(0, maxChanges) : shown).map((change) => {
 		const sign = signOf(change);
 		const start = oneLine(`  ${sign} ${pathText(change.path)}: `);
 		const left = width === undefined ? undefined : width - textWidth(start);
 		const line = `${start}${valuesText(change, left)}`;
 		return `${color ? `\x1b[${colors[sign]}m${line}\x1b[39m` : line}\n`;
 	});
+	return hidden > 0 ? [...lines, `  … and ${hidden} more changes: -o wide shows them\n`] : lines;
 }
 
 /** The changes without those that each write of a status makes, unless nothing else has changed. */
@@ -98,11 +104,14 @@ function valuesText({ before, after }: FieldChange, width: number | undefined): 
 		return width === undefined ? text : cutTo(text, Math.max(width, minValueWidth));
 	}
 	const [from, to] = [valueText(before), valueText(after)];
-	if (width === undefined || textWidth(from) + textWidth(to) + arrow.length <= width) {
-		return `${from}${arrow}${to}`;
+	const whole = `${from}${arrow}${to}`;
+	if (width === undefined || cutTo(whole, Math.max(width, 0)) === whole) {
+		return whole;
 	}
-	const [fromHere, toHere] = fromDifference(from, to);
 	const room = Math.max(width - arrow.length, 2 * minValueWidth);
+	const [fromDifferent, toDifferent] = fromDifference(from, to);
+	const fromHere = cutTo(fromDifferent, room);
+	const toHere = cutTo(toDifferent, room);
 	// What one value does not need is left to the other.
 	const half = Math.floor(room / 2);
 	const fromWidth = Math.max(half, room - textWidth(toHere));

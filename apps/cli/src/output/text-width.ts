@@ -14,14 +14,18 @@ export function textWidth(text: string): number {
 	return stringWidth(text);
 }
 
-/** The text, cut to that many columns if it takes more. */
+/** No more code units of a text are shown per column: it takes a second to measure a megabyte. */
+const maxUnitsPerColumn = 16;
+
+/** The text, cut to that many columns if it takes more, or has very many characters without a width. */
 export function cutTo(text: string, width: number): string {
-	if (textWidth(text) <= width) {
+	const maxUnits = maxUnitsPerColumn * width;
+	if (text.length <= maxUnits && textWidth(text) <= width) {
 		return text;
 	}
 	let cut = "";
 	let used = 0;
-	for (const { segment } of new Intl.Segmenter().segment(text)) {
+	for (const { segment } of new Intl.Segmenter().segment(text.slice(0, maxUnits).toWellFormed())) {
 		used += textWidth(segment);
 		if (used > width - 1) {
 			break;

@@ -25,9 +25,6 @@ export interface HistoryLayout {
 	readonly isWide: boolean;
 }
 
-/** The most changes of one version that are shown, unless all are. */
-const maxChanges = 20;
-
 /** A history for people: since when it is complete, then each version with its changes. */
 export function historyText(
 	completeness: Completeness,
@@ -37,14 +34,10 @@ export function historyText(
 	const nowMs = io.clock.now();
 	const width = isWide ? undefined : io.width;
 	const blocks = versions.map(({ version, changes }) => {
-		const lines = changeLines(changes ?? [], { width, color: io.color, isWide });
-		const shown = isWide ? lines : lines.slice(0, maxChanges);
-		const left = lines.length - shown.length;
 		return [
 			`${headingOf(version, nowMs)}\n`,
 			`  ${factsOf(version, isWide).join(", ")}\n`,
-			...shown,
-			...(left > 0 ? [`  … and ${left} more changes: -o wide shows them\n`] : []),
+			...changeLines(changes ?? [], { width, color: io.color, isWide }),
 			...(changes === undefined && version.change === Change.UPDATED
 				? ["  the version before is not shown, so neither is what changed\n"]
 				: []),

@@ -42,9 +42,10 @@ export function fenceOf(context: HandlerContext): Fence | undefined {
 
 /** The name of the controller that makes this call, as it says itself. */
 export function controllerOf(context: HandlerContext): string | undefined {
-	const header = context.requestHeader.get(controllerHeader) ?? "";
+	const header = context.requestHeader.get(controllerHeader) || undefined;
 	try {
-		return decodeURIComponent(header) || undefined;
+		// Most names are as they are: a copy for each write would stay in memory.
+		return header?.includes("%") ? decodeURIComponent(header) : header;
 	} catch {
 		return header;
 	}
