@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Resource } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
+import { CasFailure } from "../errors.ts";
 import type { HistorySource, StoredVersion } from "../history.ts";
 import { deploymentWriter } from "../written-by.ts";
 import type { Behavior } from "./behavior.ts";
@@ -50,6 +51,49 @@ export const historyBehaviors: readonly Behavior[] = [
 			assert.equal((times[1] ?? 0) - (times[2] ?? 0), 5_000);
 			assert.equal((times[2] ?? 0) - (times[3] ?? 0), 5_000);
 			assert.equal(versions[2]?.resource, resources[1]);
+		},
+	},
+	{
+		name: "names the writer of each of many commits at the same time, with conflicts and dry runs",
+		async run({ backend }) {
+			const names = ["a", "b", "c", "d", "e"];
+			const committed: string[] = [];
+			const write = async (index: number) => {
+				const writtenBy = `writer ${index}`;
+				const name = names[index % names.length] ?? "";
+				const over = (stored: Resource | undefined) => [
+					put(resource(name, { text: writtenBy }), stored?.version),
+					put(resource(`beside-${index}`, { text: writtenBy })),
+				];
+				const dryRun = index % 7 === 0;
+				const stored = await backend.lookup(idFor(name));
+				const options = { writtenBy, dryRun, ...(index % 2 === 0 && { rebase: over }) };
+				try {
+					await backend.commit(over(stored), options);
+				} catch (failure) {
+					assert.ok(failure instanceof CasFailure);
+					return;
+				}
+				if (!dryRun) {
+					committed.push(writtenBy);
+				}
+			};
+			for (let round = 0; round < 10; round++) {
+				await Promise.all(Array.from({ length: 30 }, (_, at) => write(30 * round + at)));
+			}
+			const told: (string | undefined)[] = [];
+			for (const name of names) {
+				const { versions } = await historyOf(backend, name);
+				for (const version of versions) {
+					assert.equal(version.writtenBy, textOf(version.resource));
+					told.push(version.writtenBy);
+				}
+			}
+			assert.deepEqual(told.toSorted(), committed.toSorted());
+			for (const writtenBy of committed) {
+				const { versions } = await historyOf(backend, writtenBy.replace("writer ", "beside-"));
+				assert.deepEqual(versions.map(described), [`created "${writtenBy}" by ${writtenBy}`]);
+			}
 		},
 	},
 	{
