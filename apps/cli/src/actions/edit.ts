@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -107,11 +108,19 @@ async function editedText(io: ServerSession["io"], file: string): Promise<string
 			`the editor exited with code ${code}, and nothing was changed; its file is ${file}${code === noSuchCommand ? `. Is ${command} installed? Set EDITOR to the one to use` : ""}`,
 		);
 	}
+	let bytes: Buffer;
 	try {
-		return readFileSync(file, "utf8");
+		bytes = readFileSync(file);
 	} catch (error) {
 		throw new Failure(exitCodes.failed, `the editor has left no file: ${reasonOf(error)}`);
 	}
+	if (!isUtf8(bytes)) {
+		throw new Failure(
+			exitCodes.usage,
+			`the editor has not saved UTF-8, and nothing was changed; its file is ${file}`,
+		);
+	}
+	return bytes.toString();
 }
 
 function reasonOf(error: unknown): string {

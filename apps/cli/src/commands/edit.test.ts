@@ -231,6 +231,24 @@ describe("edit", () => {
 		rmSync(dirname(file), { recursive: true });
 	});
 
+	it("changes nothing where the editor has saved another encoding than UTF-8", async () => {
+		let file = "";
+		const { code, err } = await runPlinth(["edit", "film", "alien", "--server", server.address], {
+			async runEditor(_command, path) {
+				file = path;
+				writeFileSync(path, readFileSync(path, "utf8").replace("Alien", "Äliens"), "latin1");
+				return 0;
+			},
+		});
+		expect(code).toBe(2);
+		expect(err).toBe(
+			`plinth: the editor has not saved UTF-8, and nothing was changed; its file is ${file}\n`,
+		);
+		expect(await title()).toBe("Alien");
+		expect(readFileSync(file, "latin1")).toContain("title: Äliens");
+		rmSync(dirname(file), { recursive: true });
+	});
+
 	it("says so where the editor fails, or another resource is left", async () => {
 		const failed = await edit([]);
 		expect(failed).toMatchObject({ code: 1 });

@@ -80,4 +80,27 @@ describe("a history", () => {
 			{ numRuns: 40 },
 		);
 	});
+
+	it("ends although more is written in each turn than a turn reads", async () => {
+		let turns = 0;
+		const turn = async () => {
+			turns += 1;
+			expect(turns).toBeLessThan(10);
+			write(3_000);
+		};
+		const scheduler = { schedule: (task: () => void) => queueMicrotask(task), turn };
+		const limits = { ...defaultStorageLimits, logEvents: 9_000 };
+		const runtime = { clock: new FakeClock(), random: systemRandom, scheduler };
+		const store = new StateStore(runtime, limits);
+		const write = (count: number) => {
+			for (let left = count; left > 0; left--) {
+				const revision = store.revision + 1;
+				const put = { ...resource(left === 1 ? "a" : "b"), version: String(revision) };
+				store.apply(revision, [{ op: "put", resource: put }]);
+			}
+		};
+		write(9_000);
+		const { versions } = await store.history(idFor("a"), new AbortController().signal);
+		expect(versions[0]?.version).toBe(store.version);
+	});
 });

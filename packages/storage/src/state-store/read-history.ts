@@ -18,8 +18,9 @@ const entriesPerTurn = 2_000;
  *                      since               after a turn
  * ```
  *
- * If the position itself is dropped during a turn, entries after it may be missing: the read begins again. It ends in the
- * step in which it reaches the tail, so the versions and the stored resource belong together.
+ * If the position itself is dropped during a turn, entries after it may be missing: the read begins again, and takes no more
+ * turns, as it might be overtaken each time. It ends in the step in which it reaches the tail, so the versions and the stored
+ * resource belong together.
  *
  * @param lookup - the resource stored now.
  */
@@ -32,12 +33,14 @@ export async function readHistory(
 	let since = log.base;
 	let position = since;
 	let found: LogEntry[] = [];
+	let isOvertaken = false;
 	for (let left = entriesPerTurn; ; left -= 1) {
-		if (left === 0) {
+		if (left === 0 && !isOvertaken) {
 			await scheduler.turn();
 			signal.throwIfAborted();
 			left = entriesPerTurn;
 			if (position.cut) {
+				isOvertaken = true;
 				since = log.base;
 				position = since;
 				found = [];
