@@ -236,8 +236,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take references for established under another uid": {
 		rule: "What was established under a uid that was given up is established again.",
-		seed: 364,
-		options: ["--losses", "1"],
+		test: {
+			file: "succession/succession.test.ts",
+			name: "does not take what the next uid has established for its own",
+		},
 	},
 	"commit under a uid that was given up": {
 		rule: "What was established under a uid is committed before that is given up, or not at all.",

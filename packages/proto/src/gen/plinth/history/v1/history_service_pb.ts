@@ -79,7 +79,8 @@ export type ListVersionsResponse = Message<"plinth.history.v1.ListVersionsRespon
   completeSince?: Timestamp | undefined;
 
   /**
-   * Whether the last of the returned versions has created the resource: nothing of this incarnation is missing.
+   * Whether the last of the returned versions has created the resource: of this incarnation, only what the caller may not read
+   * is missing.
    *
    * @generated from field: bool includes_creation = 5;
    */
