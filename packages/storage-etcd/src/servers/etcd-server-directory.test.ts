@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { type ServerRecord, StorageUnavailable } from "@plinth/storage";
 import { describeWith } from "@plinth/test-support";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { operation } from "../client/conditions.ts";
 import { EtcdClient } from "../client/etcd-client.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
@@ -105,6 +105,31 @@ describeWith("etcd")("the servers of a cluster in etcd", () => {
 		const failure = new StorageUnavailable("etcd has lost history");
 		lost.abort(failure);
 		await expect(directory.list(signal)).rejects.toBe(failure);
+	});
+
+	it("are read from etcd by few requests, which callers that leave do not end", async () => {
+		const warn = vi.fn();
+		const client = new EtcdClient({
+			...{ endpoints: [etcd.url, etcd.url], logger: { ...silentLogger, warn } },
+		});
+		onTestFinished(() => client.close());
+		const range = vi.spyOn(client, "range");
+		const directory = new EtcdServerDirectory({
+			...{ client, keys: new Keys(`/${randomUUID()}`), historyLost: signal },
+			...{ ...systemRuntime, logger: silentLogger },
+		});
+		expect(await directory.list(signal)).toEqual([]);
+		range.mockClear();
+		const calls = Array.from({ length: 20 }, async () => {
+			const call = new AbortController();
+			const listing = directory.list(call.signal);
+			call.abort(new Error("gone"));
+			await expect(listing).rejects.toThrow("gone");
+		});
+		const staying = Array.from({ length: 20 }, () => directory.list(signal));
+		await Promise.all([...calls, ...staying]);
+		expect(warn).not.toHaveBeenCalled();
+		expect(range.mock.calls.length).toBeLessThanOrEqual(2);
 	});
 
 	it("end with their storage, which removes the record", async () => {

@@ -1,5 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { type Clock, type Logger, type Random, sleep } from "@plinth/runtime";
+import {
+	type Clock,
+	type Logger,
+	linkedSignal,
+	type Random,
+	sleep,
+	unlessAborted,
+} from "@plinth/runtime";
 import { type ServerDirectory, type ServerRecord, StorageUnavailable } from "@plinth/storage";
 import { operation } from "../client/conditions.ts";
 import { deadline } from "../client/deadline.ts";
@@ -17,7 +24,7 @@ export interface EtcdServersContext {
 	readonly logger: Logger;
 	/** Aborts with a StorageUnavailable when etcd has lost history. */
 	readonly historyLost: AbortSignal;
-	/** How long the record of a killed server stays, in seconds: 6 if absent. */
+	/** How long the record of a killed server stays, in seconds: 10 if absent. */
 	readonly ttlSeconds?: number;
 }
 
@@ -49,6 +56,8 @@ export class EtcdServerDirectory implements ServerDirectory {
 	#kept: Promise<void> | undefined;
 	/** The lease of the record, from before it is written. */
 	#lease: bigint | undefined;
+	#reading: Promise<readonly ServerRecord[]> | undefined;
+	#next: Promise<readonly ServerRecord[]> | undefined;
 
 	constructor(context: EtcdServersContext) {
 		this.#context = context;
@@ -60,18 +69,40 @@ export class EtcdServerDirectory implements ServerDirectory {
 	}
 
 	async list(signal: AbortSignal): Promise<readonly ServerRecord[]> {
-		const { client, keys } = this.#context;
-		const stop = AbortSignal.any([signal, this.#end]);
-		stop.throwIfAborted();
+		using stop = linkedSignal(signal, this.#end);
+		stop.signal.throwIfAborted();
 		try {
-			const { kvs } = await client.range(keys.servers, stop);
-			return kvs.flatMap(({ value }) => decodeServerRecord(value) ?? []);
+			return await unlessAborted(this.#read(), stop.signal);
 		} catch (error) {
-			stop.throwIfAborted();
+			stop.signal.throwIfAborted();
 			throw new StorageUnavailable(`can't list servers in etcd: ${messageOf(error)}`, {
 				cause: error,
 			});
 		}
+	}
+
+	/**
+	 * Calls made during a read share the next one, so that many callers make few requests. No caller's signal ends a read: to
+	 * the client, that is a member which does not respond.
+	 */
+	#read(): Promise<readonly ServerRecord[]> {
+		if (this.#reading === undefined) {
+			const { client, keys } = this.#context;
+			this.#reading = client
+				.range(keys.servers, this.#end)
+				.then(({ kvs }) => kvs.flatMap(({ value }) => decodeServerRecord(value) ?? []))
+				.finally(() => {
+					this.#reading = undefined;
+				});
+			return this.#reading;
+		}
+		this.#next ??= this.#reading
+			.catch(() => {})
+			.then(() => {
+				this.#next = undefined;
+				return this.#read();
+			});
+		return this.#next;
 	}
 
 	async leave(): Promise<void> {
