@@ -59,6 +59,39 @@ describe("a connection", () => {
 		expect(server.sessions).toHaveLength(2);
 	});
 
+	it("can be the only one of some calls, which fail once it accepts no more", async () => {
+		await using connection = await open(fine);
+		const { transport, client, server } = connection;
+		const one = transport.onOneConnection();
+		const only = createClient(ProbeService, one);
+		// Calls at the same time get the same one.
+		await Promise.all([only.unary({}), only.unary({}), client.unary({})]);
+		expect((await only.unary({})).text).toBe("fine");
+		const small = createClient(ProbeService, one.reading(3));
+		expect(await codeOf(small.unary({}))).toBe("ResourceExhausted");
+		expect(server.sessions).toHaveLength(1);
+
+		server.sessions[0]?.goaway(constants.NGHTTP2_NO_ERROR);
+		await expect.poll(() => codeOf(only.unary({}))).toBe("Unavailable");
+		expect(server.sessions).toHaveLength(1);
+		expect((await client.unary({})).text).toBe("fine");
+		expect(await codeOf(only.unary({}))).toBe("Unavailable");
+		expect(server.sessions).toHaveLength(2);
+	});
+
+	it("is verified before the calls that it is the only one of", async () => {
+		const clock = new FakeClock();
+		const options = { clock, pingIntervalMs: 10_000, pingTimeoutMs: 5_000 };
+		await using connection = await open(fine, options);
+		const only = createClient(ProbeService, connection.transport.onOneConnection());
+		await only.unary({});
+		await clock.advanceAsync(20_000);
+		expect((await only.unary({})).text).toBe("fine");
+		await clock.advanceAsync(20_000);
+		connection.server.sessions[0]?.destroy();
+		expect(await codeOf(only.unary({}))).toBe("Unavailable");
+	});
+
 	it("is not idle while a stream is open", async () => {
 		const clock = new FakeClock();
 		await using connection = await open(

@@ -1,2 +1,2 @@
 export type { ConnectionOptions, PlinthTransportOptions } from "./options.ts";
-export { createPlinthTransport, type PlinthTransport } from "./transport.ts";
+export { createPlinthTransport, type OneConnectionTransport, type PlinthTransport } from "./transport.ts";

@@ -20,11 +20,23 @@ import { StreamCall } from "./call/stream-call.ts";
 import { callUnary } from "./call/unary-call.ts";
 import type { PlinthTransportOptions } from "./options.ts";
 import { Connection } from "./session/connection.ts";
+import { OneSession } from "./session/one-session.ts";
 
 /** The transport of this package. */
 export interface PlinthTransport extends CancelableTransport {
 	/** Closes the connection. Open calls, and later ones, fail with `reason`: Canceled by default. */
 	close(reason?: ConnectError): void;
+	/**
+	 * A transport that makes all its calls on one connection of this one: what the server has proven in one call is true of the
+	 * next. Once that connection accepts no more calls, they fail with Unavailable.
+	 */
+	onOneConnection(): OneConnectionTransport;
+}
+
+/** A transport on one connection. */
+export interface OneConnectionTransport extends CancelableTransport {
+	/** The same connection, with another limit on messages in responses. */
+	reading(maxBytes: number): CancelableTransport;
 }
 
 /** The largest message that a gRPC prefix can announce. */
@@ -39,13 +51,32 @@ const maxMessageBytes = 0xffff_ffff;
  * @throws TypeError if `baseUrl` is not a URL.
  */
 export function createPlinthTransport(options: PlinthTransportOptions): PlinthTransport {
-	const environment = environmentOf(options);
+	const { connection, ...environment } = environmentOf(options);
 	const settings: TransportSettings = {
 		clock: environment.clock,
 		interceptors: options.interceptors ?? [],
 		baseUrl: options.baseUrl.replace(/\/+$/, ""),
 		defaultTimeoutMs: options.defaultTimeoutMs,
 	};
+	return {
+		...transportOn({ ...environment, connection }, settings),
+		onOneConnection: () => {
+			const one = { ...environment, connection: new OneSession(connection) };
+			return {
+				...transportOn(one, settings),
+				reading: (readMaxBytes) =>
+					transportOn({ ...one, messages: { ...one.messages, readMaxBytes } }, settings),
+			};
+		},
+		close: (reason = new ConnectError("the transport was closed", Code.Canceled)) =>
+			connection.close(reason),
+	};
+}
+
+function transportOn(
+	environment: CallEnvironment,
+	settings: TransportSettings,
+): CancelableTransport {
 	const isIntercepted = settings.interceptors.length > 0;
 	const open = <I extends DescMessage, O extends DescMessage>(
 		method: DescMethodStreaming<I, O>,
@@ -91,12 +122,12 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 				return failedStream(error);
 			}
 		},
-		close: (reason = new ConnectError("the transport was closed", Code.Canceled)) =>
-			environment.connection.close(reason),
 	};
 }
 
-function environmentOf(options: PlinthTransportOptions): CallEnvironment {
+function environmentOf(
+	options: PlinthTransportOptions,
+): CallEnvironment & { readonly connection: Connection } {
 	const { clock = systemClock, random = systemRandom } = options;
 	const url = new URL(options.baseUrl);
 	return {

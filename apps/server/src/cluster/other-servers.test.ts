@@ -113,6 +113,37 @@ describe("the other servers of a cluster", () => {
 		expect(tokens).toEqual([undefined, "Bearer of-the-caller", undefined]);
 	});
 
+	it("get the token on the connection on which they have proven who they are, or not at all", async () => {
+		const record: { own: ServerRecord } = { own: recordOf("peer", "") };
+		const peer = connectNodeAdapter({ routes: servicesOf(() => record.own) });
+		const tokens: (string | undefined)[] = [];
+		let first: unknown;
+		const server = createHttp2Server((request, response) => {
+			const { session } = request.stream;
+			first ??= session;
+			if (session === first) {
+				// The server stops after this call: another one has its address next.
+				session?.goaway(0, 2 ** 31 - 1);
+			}
+			tokens.push(request.headers.authorization);
+			peer(request, response);
+		});
+		record.own = { ...record.own, address: await addressOf(server) };
+		const { missing, once } = await ask(async () => [record.own]);
+		expect(missing).toEqual(["can't be reached"]);
+		expect(tokens).toEqual([undefined]);
+		expect((await reportsOf(once)).missing).toEqual([undefined]);
+	});
+
+	it("are missing if a proof is too long", async () => {
+		const { address, tokens } = await startPeer((router) => {
+			router.service(ClusterService, { identify: () => ({ proof: new Uint8Array(10_000) }) });
+		});
+		const { missing } = await ask(async () => [recordOf("peer", address)]);
+		expect(missing).toEqual(["refused the call: ResourceExhausted"]);
+		expect(tokens).toEqual([undefined]);
+	});
+
 	it("are missing if another server responds at their address, which gets no token", async () => {
 		const another = await startServer();
 		const unproven = await startPeer((router) => {

@@ -24,6 +24,9 @@ export interface OtherServersOptions extends ServerConnectionsOptions {
 /** How long the directory, and then all servers together, have to respond, in milliseconds. */
 const limitsMs = { directory: 500, servers: 1_500 } as const;
 
+/** A longer message from a server that has proven nothing yet is not read. In bytes. */
+const maxProofBytes = 1_024;
+
 /** Headers of a call that its questions to other servers carry: the caller's credentials, and which state is read. */
 const forwarded = ["authorization", consistencyHeader];
 
@@ -33,7 +36,8 @@ const another = "is not the server that responds at its address";
 
 /**
  * Asks the other servers of a cluster on behalf of a caller, whose rights each of them checks. The caller's token is sent
- * only to a server that has proven to be the one which the directory names: an address may belong to another cluster by now.
+ * only on a connection on which a server has proven to be the one that the directory names: an address may belong to another
+ * cluster by now. That does not keep out who relays both to the server: without TLS, the network is trusted.
  */
 export class OtherServers {
 	readonly #options: OtherServersOptions;
@@ -107,12 +111,13 @@ export class OtherServers {
 		question: ReportQuestion<T>,
 		signal: AbortSignal,
 	): Promise<T | undefined> {
-		const transport = this.#connections.open(server.address);
+		// Another server may listen at the address by the next connection.
+		const transport = this.#connections.open(server.address).onOneConnection();
 		const challenge = randomBytes(challengeBytes);
-		const { proof } = await createClient(ClusterService, transport).identify(
-			{ id: server.id, challenge },
-			{ signal },
-		);
+		const { proof } = await createClient(
+			ClusterService,
+			transport.reading(maxProofBytes),
+		).identify({ id: server.id, challenge }, { signal });
 		if (!isProof(proof, server.secret, challenge)) {
 			throw new AnotherServer(another);
 		}

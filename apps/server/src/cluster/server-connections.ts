@@ -1,4 +1,4 @@
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client";
 import type { Clock } from "@plinth/runtime";
 import { peerPings } from "../deployment/connections.ts";
@@ -27,7 +27,7 @@ export class ServerConnections {
 	}
 
 	/** A transport to an address. @throws TypeError if the address is not a URL. */
-	open(address: string): Transport {
+	open(address: string): PlinthTransport {
 		const material = this.#options.tls();
 		const open = this.#open.get(address);
 		if (open !== undefined && open.material === material) {

@@ -4,7 +4,7 @@ import type { Connection } from "../session/connection.ts";
 import type { RequestHead } from "./request-head.ts";
 /** The parts that all calls of a transport share. */
 export interface CallEnvironment {
-	readonly connection: Connection;
+	readonly connection: Pick<Connection, "current" | "ready">;
 	readonly deadlines: Deadlines;
 	readonly head: RequestHead;
 	readonly messages: MessageOptions;
