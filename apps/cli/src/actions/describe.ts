@@ -35,7 +35,7 @@ export async function describeAll(
 ): Promise<ExitCode> {
 	const { io } = session;
 	const types = await session.types();
-	const asked = new Map<string, Server>();
+	const asked: Server[] = [];
 	let separator = "";
 	for (const target of parseNamedTargets(words, types)) {
 		for (const name of target.names) {
@@ -43,9 +43,7 @@ export async function describeAll(
 			const owned = await ownedBy(resource, session);
 			const waits = await waitsFor(resource, session);
 			const { reconciles, servers } = await reconcilesOf(resource, session);
-			for (const server of servers) {
-				asked.set(server.name, server);
-			}
+			asked.push(...servers);
 			const events = await eventsOf(resource, session);
 			io.out(
 				separator + describe(resource, { owned, waits, reconciles, servers, events }, types, io),
@@ -53,7 +51,7 @@ export async function describeAll(
 			separator = "\n";
 		}
 	}
-	warnOfMissing([...asked.values()], io);
+	warnOfMissing(asked, io);
 	return exitCodes.ok;
 }
 

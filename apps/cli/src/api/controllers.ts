@@ -9,6 +9,7 @@ import {
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
+import { printable } from "../output/printable.ts";
 import { isOlderServer } from "./older-server.ts";
 import type { ServerSession } from "./server-session.ts";
 
@@ -29,11 +30,9 @@ export function getController(
 				);
 			}
 			if (isNotFound(error)) {
-				const quoted = JSON.stringify(name);
-				throw new Failure(
-					exitCodes.notFound,
-					`there is no controller ${quoted}: \`plinth controllers\` lists all`,
-				);
+				// Of the servers that have not responded, one may have it: the message names them.
+				const message = printable(error.rawMessage);
+				throw new Failure(exitCodes.notFound, `${message}: \`plinth controllers\` lists all`);
 			}
 			throw error;
 		});
@@ -55,6 +54,6 @@ export function listReconciles(session: ServerSession, id: ID): Promise<ListReco
 	return session.call(response);
 }
 
-function isNotFound(error: unknown): boolean {
+function isNotFound(error: unknown): error is ConnectError {
 	return error instanceof ConnectError && error.code === Code.NotFound;
 }

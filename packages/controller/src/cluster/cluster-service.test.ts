@@ -137,4 +137,39 @@ describe("the controller service of a cluster", () => {
 				'there is no controller "albums" on the servers that have responded; host/2 did not respond in time',
 		});
 	});
+
+	it("has one order of servers with the same name and address", async () => {
+		const [killed, started] = [1_000, 2_000].map((startedAtMs) => ({
+			...{ ...described, name: "host/1", startedAtMs },
+		})) as [ReportingServer, ReportingServer];
+		const orderAt = async (own: ReportingServer, other: ReportingServer) => {
+			const client = createClient(
+				ControllerService,
+				createInProcessTransport((router) =>
+					router.service(
+						ControllerService,
+						createControllerService(
+							{
+								state: () => ({ controllers: [] }),
+								work: () => undefined,
+								reconcilesOf: () => [],
+								graph: () => ({ types: [], dependencies: [], cycles: [] }),
+							},
+							{
+								read: async () => create(ResourceSchema),
+								cluster: {
+									own,
+									askOthers: async () => [{ server: other, response: undefined, missing: "hangs" }],
+								},
+							},
+						),
+					),
+				),
+			);
+			const { servers } = await client.listControllers({});
+			return servers.map(({ startedAt }) => Number(startedAt?.seconds));
+		};
+		expect(await orderAt(started, killed)).toEqual([1, 2]);
+		expect(await orderAt(killed, started)).toEqual([1, 2]);
+	});
 });

@@ -139,9 +139,14 @@ class OwnReports {
 	}
 }
 
-/** In an order that does not depend on which server is called. */
+/**
+ * In an order that does not depend on which server is called. In a container, a server has the name and the address of its
+ * predecessor, whose record stays for a while if it was killed.
+ */
 function byServer({ server: a }: ServerReport<unknown>, { server: b }: ServerReport<unknown>) {
-	const [one, other] = [a, b].map((server) => `${server?.name}\0${server?.address}`);
+	const [one, other] = [a, b].map((server) =>
+		[server?.name, server?.address, server?.startedAtMs].join("\0"),
+	);
 	return one === other ? 0 : (one ?? "") < (other ?? "") ? -1 : 1;
 }
 
