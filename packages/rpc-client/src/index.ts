@@ -1,2 +1,6 @@
 export type { ConnectionOptions, PlinthTransportOptions } from "./options.ts";
-export { createPlinthTransport, type OneConnectionTransport, type PlinthTransport } from "./transport.ts";
+export {
+	createPlinthTransport,
+	type OneConnectionTransport,
+	type PlinthTransport,
+} from "./transport.ts";

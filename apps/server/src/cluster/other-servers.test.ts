@@ -67,6 +67,7 @@ function callWith(options: { readonly timeoutMs?: number } = {}): HandlerContext
 async function ask(list: () => Promise<readonly ServerRecord[]>, call = callWith()) {
 	const others = new OtherServers({
 		...{ directory: { list }, clock: systemClock, logger: silentLogger, tls: () => undefined },
+		callerOf: ({ requestHeader }) => requestHeader.get("authorization") ?? "",
 	});
 	onTestFinished(() => others.close());
 	const once = () =>
@@ -133,6 +134,29 @@ describe("the other servers of a cluster", () => {
 		expect(missing).toEqual(["can't be reached"]);
 		expect(tokens).toEqual([undefined]);
 		expect((await reportsOf(once)).missing).toEqual([undefined]);
+	});
+
+	it("are asked for a few calls of one caller at once, so that many of them cost little", async () => {
+		let open = 0;
+		let most = 0;
+		const { address } = await startPeer((router) => {
+			router.service(ClusterService, {
+				identify: async (_, { signal }) => {
+					open += 1;
+					most = Math.max(most, open);
+					await once(signal, "abort");
+					open -= 1;
+					return {};
+				},
+			});
+		});
+		const { once: again } = await ask(async () => [recordOf("hanging", address)]);
+		const all = await Promise.all(Array.from({ length: 50 }, () => reportsOf(again)));
+		// One more may be ending.
+		expect(most).toBeLessThanOrEqual(9);
+		expect(new Set(all.flatMap((each) => each.missing))).toEqual(
+			new Set(["did not respond in time", "was not asked: you make too many calls at once"]),
+		);
 	});
 
 	it("are missing if a proof is too long", async () => {

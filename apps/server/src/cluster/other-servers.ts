@@ -12,6 +12,7 @@ import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_serv
 import { consistencyHeader } from "@plinth/resource-service";
 import { type Logger, linkedSignal, unlessAborted } from "@plinth/runtime";
 import type { ServerDirectory, ServerRecord } from "@plinth/storage";
+import { type Caller, CallerTurns } from "./caller-turns.ts";
 import { challengeBytes, isProof } from "./identity-proof.ts";
 import { ServerConnections, type ServerConnectionsOptions } from "./server-connections.ts";
 
@@ -19,10 +20,15 @@ import { ServerConnections, type ServerConnectionsOptions } from "./server-conne
 export interface OtherServersOptions extends ServerConnectionsOptions {
 	readonly directory: Pick<ServerDirectory, "list">;
 	readonly logger: Logger;
+	/** Who makes a call. */
+	readonly callerOf: (call: HandlerContext) => Caller;
 }
 
 /** How long the directory, and then all servers together, have to respond, in milliseconds. */
 const limitsMs = { directory: 500, servers: 1_500 } as const;
+
+/** For how many calls of one caller the others are asked at once: each call is as many questions as there are servers. */
+const callConcurrency = 8;
 
 /** A longer message from a server that has proven nothing yet is not read. In bytes. */
 const maxProofBytes = 1_024;
@@ -30,6 +36,7 @@ const maxProofBytes = 1_024;
 /** Headers of a call that its questions to other servers carry: the caller's credentials, and which state is read. */
 const forwarded = ["authorization", consistencyHeader];
 
+const tooMany = "was not asked: you make too many calls at once";
 const inTime = "did not respond in time";
 const unreachable = "can't be reached";
 const another = "is not the server that responds at its address";
@@ -42,6 +49,7 @@ const another = "is not the server that responds at its address";
 export class OtherServers {
 	readonly #options: OtherServersOptions;
 	readonly #connections: ServerConnections;
+	readonly #turns = new CallerTurns(callConcurrency);
 	/** What the directory contained last: its storage may be unreachable. */
 	#known: readonly ServerRecord[] = [];
 
@@ -62,14 +70,20 @@ export class OtherServers {
 		const servers = await this.#list(listing.signal);
 		using responding = this.#within(Math.min(limitsMs.servers, leftMs), call.signal);
 		const { signal } = responding;
+		const others = servers.filter(({ id }) => id !== own);
+		using waiting = this.#within(Math.min(limitsMs.servers, leftMs) / 2, signal);
+		const caller = this.#options.callerOf(call);
+		const turn = await this.#turns.take(caller, waiting.signal).catch(() => {});
+		if (turn === undefined) {
+			return others.map((server) => ({ server, response: undefined, missing: tooMany }));
+		}
+		using _ = turn;
 		// Awaited, since the time ends with this function.
 		return await Promise.all(
-			servers
-				.filter(({ id }) => id !== own)
-				.map(async (server) => {
-					const result = await this.#askOne(server, call, question, signal);
-					return { server, ...result };
-				}),
+			others.map(async (server) => {
+				const result = await this.#askOne(server, call, question, signal);
+				return { server, ...result };
+			}),
 		);
 	}
 
@@ -114,10 +128,10 @@ export class OtherServers {
 		// Another server may listen at the address by the next connection.
 		const transport = this.#connections.open(server.address).onOneConnection();
 		const challenge = randomBytes(challengeBytes);
-		const { proof } = await createClient(
-			ClusterService,
-			transport.reading(maxProofBytes),
-		).identify({ id: server.id, challenge }, { signal });
+		const { proof } = await createClient(ClusterService, transport.reading(maxProofBytes)).identify(
+			{ id: server.id, challenge },
+			{ signal },
+		);
 		if (!isProof(proof, server.secret, challenge)) {
 			throw new AnotherServer(another);
 		}

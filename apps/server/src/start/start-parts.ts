@@ -4,6 +4,7 @@ import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
 import { ClusterMember } from "../cluster/cluster-member.ts";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { openInternal } from "../deployment/open-internal.ts";
+import { takerOf } from "../limits/call-gate.ts";
 import { defaultCallLimits } from "../limits/call-limits.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
 import { auditWrites } from "../operations/audit.ts";
@@ -67,6 +68,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	const cluster = new ClusterMember({
 		...{ directory: storage.servers, clock: context.runtime.clock, logger },
 		tls: () => validated.tls?.material,
+		callerOf: ({ values }) => takerOf(values).caller,
 	});
 	started.defer(() => cluster.close());
 	const prepared = { ...validated, ...telemetry, ...requestLimits, ...storage, readiness, cluster };

@@ -150,7 +150,7 @@ describe("the controller service of a cluster", () => {
 						ControllerService,
 						createControllerService(
 							{
-								state: () => ({ controllers: [] }),
+								state: () => ({ controllers: [], holdsLease: undefined }),
 								work: () => undefined,
 								reconcilesOf: () => [],
 								graph: () => ({ types: [], dependencies: [], cycles: [] }),
