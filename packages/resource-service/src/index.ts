@@ -1,4 +1,9 @@
-export { authenticateCall, rememberAccess, tokenHeader } from "./access/authenticate-call.ts";
+export {
+	authenticateCall,
+	rememberAccess,
+	tokenHeader,
+	tokenOf,
+} from "./access/authenticate-call.ts";
 export { enforce } from "./access/authorization.ts";
 export { deploymentAuthorizer, insecureAllowAll } from "./access/open-access.ts";
 export {

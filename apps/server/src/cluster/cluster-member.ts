@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ReportingCluster, ReportQuestion, ServerReport } from "@plinth/controller";
 import type { ServerDirectory, ServerRecord } from "@plinth/storage";
@@ -9,6 +9,8 @@ import { OtherServers, type OtherServersOptions } from "./other-servers.ts";
 /** Options of `ClusterMember`. */
 export interface ClusterMemberOptions extends OtherServersOptions {
 	readonly directory: ServerDirectory;
+	/** What only the servers of the cluster learn of this one. */
+	readonly secret: string;
 }
 
 /** This server as one of a cluster. */
@@ -26,7 +28,7 @@ export class ClusterMember implements ReportingCluster {
 			address: "",
 			startedAtMs: options.clock.now(),
 			version: serverVersion(),
-			secret: randomBytes(32).toString("base64url"),
+			secret: options.secret,
 		};
 	}
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { createServer as createHttp2Server } from "node:http2";
+import { createServer as createHttp2Server, type Http2ServerRequest } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
 import {
 	Code,
@@ -18,6 +18,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { startServer } from "../started-server.fixture.ts";
 import { createClusterService } from "./cluster-service.ts";
 import { OtherServers } from "./other-servers.ts";
+import { openSealedToken, sealedTokenHeader } from "./sealed-token.ts";
 
 /** A server as it records itself. */
 function recordOf(name: string, address: string): ServerRecord {
@@ -39,11 +40,18 @@ async function startPeer(routes: (router: ConnectRouter) => void) {
 	const tokens: (string | undefined)[] = [];
 	const adapter = connectNodeAdapter({ routes });
 	const server = createHttp2Server((request, response) => {
-		tokens.push(request.headers.authorization);
+		tokens.push(tokenIn(request));
 		adapter(request, response);
 	});
 	return { address: await addressOf(server), tokens };
 }
+
+/** What a request has of a token. */
+const tokenIn = ({ headers }: Http2ServerRequest) =>
+	headers.authorization ?? headers[sealedTokenHeader]?.toString();
+
+/** A token that only its receiver can read. */
+const sealed = expect.stringMatching(/^[\w-]{50,}$/);
 
 /** The services of a server that has written a record, and reports by `report`. */
 function servicesOf(own: () => ServerRecord, report: () => object = () => ({})) {
@@ -98,7 +106,7 @@ describe("the other servers of a cluster", () => {
 		expect(names).toEqual(["peer"]);
 		expect(missing).toEqual([undefined]);
 		expect(responses).toEqual([["singers"]]);
-		expect(tokens).toEqual([undefined, "Bearer of-the-caller"]);
+		expect(tokens).toEqual([undefined, sealed]);
 	});
 
 	it("prove who they are for each question, also on an open connection", async () => {
@@ -111,7 +119,7 @@ describe("the other servers of a cluster", () => {
 		expect((await reportsOf(once)).missing).toEqual([
 			"is not the server that responds at its address",
 		]);
-		expect(tokens).toEqual([undefined, "Bearer of-the-caller", undefined]);
+		expect(tokens).toEqual([undefined, sealed, undefined]);
 	});
 
 	it("get the token on the connection on which they have proven who they are, or not at all", async () => {
@@ -126,7 +134,7 @@ describe("the other servers of a cluster", () => {
 				// The server stops after this call: another one has its address next.
 				session?.goaway(0, 2 ** 31 - 1);
 			}
-			tokens.push(request.headers.authorization);
+			tokens.push(tokenIn(request));
 			peer(request, response);
 		});
 		record.own = { ...record.own, address: await addressOf(server) };
@@ -157,6 +165,21 @@ describe("the other servers of a cluster", () => {
 		expect(new Set(all.flatMap((each) => each.missing))).toEqual(
 			new Set(["did not respond in time", "was not asked: you make too many calls at once"]),
 		);
+	});
+
+	it("get a token that a process which passes on their proof can't read", async () => {
+		const record = recordOf("peer", "");
+		const { address, tokens } = await startPeer(servicesOf(() => record));
+		const { missing } = await ask(async () => [{ ...record, address }]);
+		expect(missing).toEqual([undefined]);
+		expect(tokens).toEqual([undefined, sealed]);
+		const received = (secret: string) => {
+			const requestHeader = new Headers({ [sealedTokenHeader]: tokens[1] ?? "" });
+			openSealedToken({ service: ControllerService, requestHeader }, secret);
+			return requestHeader.get("authorization");
+		};
+		expect(received(record.secret)).toBe("Bearer of-the-caller");
+		expect(() => received("a guess")).toThrow("was not sealed for this server");
 	});
 
 	it("are missing if a proof is too long", async () => {

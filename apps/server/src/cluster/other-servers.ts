@@ -9,11 +9,12 @@ import {
 import type { ReportQuestion, ServerReport } from "@plinth/controller";
 import { ControllerService } from "@plinth/proto";
 import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
-import { consistencyHeader } from "@plinth/resource-service";
+import { consistencyHeader, tokenOf } from "@plinth/resource-service";
 import { type Logger, linkedSignal, unlessAborted } from "@plinth/runtime";
 import type { ServerDirectory, ServerRecord } from "@plinth/storage";
 import { type Caller, CallerTurns } from "./caller-turns.ts";
 import { challengeBytes, isProof } from "./identity-proof.ts";
+import { sealedTokenHeader, sealToken } from "./sealed-token.ts";
 import { ServerConnections, type ServerConnectionsOptions } from "./server-connections.ts";
 
 /** Options of `OtherServers`. */
@@ -33,8 +34,8 @@ const callConcurrency = 8;
 /** A longer message from a server that has proven nothing yet is not read. In bytes. */
 const maxProofBytes = 1_024;
 
-/** Headers of a call that its questions to other servers carry: the caller's credentials, and which state is read. */
-const forwarded = ["authorization", consistencyHeader];
+/** Headers of a call that its questions to other servers carry as they are: which state is read. */
+const forwarded = [consistencyHeader];
 
 const tooMany = "was not asked: you make too many calls at once";
 const inTime = "did not respond in time";
@@ -43,8 +44,8 @@ const another = "is not the server that responds at its address";
 
 /**
  * Asks the other servers of a cluster on behalf of a caller, whose rights each of them checks. The caller's token is sent
- * only on a connection on which a server has proven to be the one that the directory names: an address may belong to another
- * cluster by now. That does not keep out who relays both to the server: without TLS, the network is trusted.
+ * only on a connection on which a server has proven to be the one that the directory names, since an address may belong to
+ * another cluster by now, and sealed: a process that passes on the proof and the question of a server can't read it.
  */
 export class OtherServers {
 	readonly #options: OtherServersOptions;
@@ -135,7 +136,7 @@ export class OtherServers {
 		if (!isProof(proof, server.secret, challenge)) {
 			throw new AnotherServer(another);
 		}
-		const options: CallOptions = { signal, headers: headersOf(call) };
+		const options: CallOptions = { signal, headers: headersOf(call, server) };
 		return await question(createClient(ControllerService, transport), options);
 	}
 
@@ -159,13 +160,25 @@ class AnotherServer extends Error {
 	override readonly name = "AnotherServer";
 }
 
-function headersOf({ requestHeader }: HandlerContext): Record<string, string> {
-	return Object.fromEntries(
-		forwarded.flatMap((name) => {
-			const value = requestHeader.get(name);
-			return value === null ? [] : [[name, value]];
-		}),
-	);
+function headersOf(call: HandlerContext, { secret }: ServerRecord): Record<string, string> {
+	const token = tokenIn(call);
+	const kept = forwarded.flatMap((name) => {
+		const value = call.requestHeader.get(name);
+		return value === null ? [] : [[name, value]];
+	});
+	return {
+		...Object.fromEntries(kept),
+		...(token !== undefined && { [sealedTokenHeader]: sealToken(token, secret) }),
+	};
+}
+
+/** The token of a call. A server that needs none has admitted calls with any header. */
+function tokenIn(call: HandlerContext): string | undefined {
+	try {
+		return tokenOf(call);
+	} catch {
+		return undefined;
+	}
 }
 
 /** Why a report is missing, after the name of the server. Says nothing about the network. */

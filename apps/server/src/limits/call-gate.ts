@@ -43,6 +43,8 @@ export interface CallGateOptions {
 	/** Full names of services that need no token and have their own limits: health. */
 	readonly exempt: ReadonlySet<string>;
 	readonly onRefused: (refused: RefusedCall) => void;
+	/** Called with each call before its token is checked. @throws ConnectError Unauthenticated. */
+	readonly beforeToken?: (call: HandlerContext) => void;
 }
 
 const accessKey = createContextKey<Access | undefined>(undefined, {
@@ -129,6 +131,7 @@ export class CallGate {
 		this.#checkRoom(call);
 		let access: Access | Promise<Access>;
 		try {
+			this.#options.beforeToken?.(call);
 			access = authenticateCall(this.#options.authorizer, call);
 		} catch (failure) {
 			return this.#refuseToken(call, failure);

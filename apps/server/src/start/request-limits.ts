@@ -1,3 +1,4 @@
+import { openSealedToken } from "../cluster/sealed-token.ts";
 import { BytePacer } from "../decoding/byte-pacer.ts";
 import { FieldLimits } from "../decoding/field-limits.ts";
 import { IncompleteMessages } from "../decoding/incomplete-messages.ts";
@@ -20,11 +21,16 @@ export interface RequestLimits {
 	readonly internalMeter: RequestMeter;
 }
 
-/** Creates the limits on calls and on the bytes of requests and responses, and measures what is in use. */
+/**
+ * Creates the limits on calls and on the bytes of requests and responses, and measures what is in use.
+ *
+ * @param secret - known to the servers of the cluster, which seal tokens with it.
+ */
 export function createRequestLimits(
 	context: StartContext,
 	{ authorizer, registry }: Pick<ValidatedOptions, "authorizer" | "registry">,
 	{ calls, onRefused }: Telemetry,
+	secret: string,
 ): RequestLimits {
 	const { logger, modules, runtime, limits, callLimits } = context;
 	const { clock } = runtime;
@@ -35,6 +41,7 @@ export function createRequestLimits(
 		clock,
 		exempt: tokenlessServices,
 		onRefused,
+		beforeToken: (call) => openSealedToken(call, secret),
 	});
 	calls.observe(gate);
 	const fieldLimits = {

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { ControllerManager } from "@plinth/controller";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
@@ -56,7 +57,8 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	};
 	const validated = await validateOptions(context);
 	const telemetry = startTelemetry(context);
-	const requestLimits = createRequestLimits(context, validated, telemetry);
+	const secret = randomBytes(32).toString("base64url");
+	const requestLimits = createRequestLimits(context, validated, telemetry, secret);
 	const readiness = new Readiness(logger);
 	await unlessAborted(Promise.resolve(options.beforeStorage?.()), startEnd);
 	const storage = await startStorage(context, {
@@ -66,7 +68,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 		ownService: () => interfaces.trustedCloned,
 	});
 	const cluster = new ClusterMember({
-		...{ directory: storage.servers, clock: context.runtime.clock, logger },
+		...{ directory: storage.servers, clock: context.runtime.clock, logger, secret },
 		tls: () => validated.tls?.material,
 		callerOf: ({ values }) => takerOf(values).caller,
 	});
