@@ -1,5 +1,15 @@
 import type { Clock } from "@plinth/runtime";
 
+/** A terminal of which a command uses the whole screen. */
+export interface Terminal {
+	readonly size: () => { readonly columns: number; readonly rows: number };
+	/** Calls the handlers for each key, which is not shown, and when the size has changed, until the returned function is called. */
+	readonly open: (handlers: {
+		readonly onKey: (key: string) => void;
+		readonly onResize: () => void;
+	}) => () => void;
+}
+
 /** The environment of a command: streams, clock, editor. Tests replace it. */
 export interface Io {
 	/** Writes to standard output. */
@@ -14,6 +24,8 @@ export interface Io {
 	readonly isInteractive: boolean;
 	/** Columns of the terminal; `undefined` if the output is not a terminal and must not be truncated. */
 	readonly width: number | undefined;
+	/** The terminal of standard output; `undefined` if it is none, or can't move its cursor. */
+	readonly terminal: Terminal | undefined;
 	/** Whether output may be colored. */
 	readonly color: boolean;
 	readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import process from "node:process";
 import { systemClock } from "@plinth/runtime/clock";
-import type { Io } from "./io.ts";
+import type { Io, Terminal } from "./io.ts";
 
 /** The environment of this process: its streams, variables and clock. */
 export function processIo(signal: AbortSignal = new AbortController().signal): Io {
@@ -30,6 +30,7 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 		},
 		isInteractive: stdin.isTTY === true && stdout.isTTY === true,
 		width: stdout.isTTY ? stdout.columns : undefined,
+		terminal: stdout.isTTY && env.TERM !== "dumb" ? processTerminal() : undefined,
 		// https://no-color.org
 		color: stdout.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb",
 		env,
@@ -38,6 +39,27 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 		runEditor: async (command, file) => {
 			const { runEditor } = await import("./run-editor.ts");
 			return runEditor(command, file);
+		},
+	};
+}
+
+/** The terminal of this process. Keys are read only if standard input is a terminal, too. */
+function processTerminal(): Terminal {
+	const { stdin, stdout } = process;
+	return {
+		size: () => ({ columns: stdout.columns, rows: stdout.rows }),
+		open: ({ onKey, onResize }) => {
+			const onData = (keys: string) => [...keys].forEach(onKey);
+			stdout.on("resize", onResize);
+			if (stdin.isTTY) {
+				stdin.setRawMode(true).setEncoding("utf8").on("data", onData).resume();
+			}
+			return () => {
+				stdout.off("resize", onResize);
+				if (stdin.isTTY) {
+					stdin.setRawMode(false).off("data", onData).pause();
+				}
+			};
 		},
 	};
 }

@@ -17,6 +17,7 @@ import { addHistory } from "./commands/history.ts";
 import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
 import { addStatus } from "./commands/status.ts";
+import { addTop } from "./commands/top.ts";
 import { addTypes } from "./commands/types.ts";
 import { addVersion } from "./commands/version.ts";
 import { addWait } from "./commands/wait.ts";
@@ -33,7 +34,7 @@ import { explainUsage } from "./usage-error.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addHistory, addEvents, addStatus],
 	...[addApply, addDiff, addEdit, addDelete, addWait],
-	...[addRefs, addTypes, addExplain, addControllers, addDeployments, addBackup, addApi],
+	...[addRefs, addTypes, addExplain, addTop, addControllers, addDeployments, addBackup, addApi],
 	...[addContext, addCompletion, addVersion],
 ];
 

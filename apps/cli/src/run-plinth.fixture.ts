@@ -49,6 +49,7 @@ export function startPlinth(args: readonly string[], options: RunOptions = {}): 
 		},
 		isInteractive: false,
 		width: undefined,
+		terminal: undefined,
 		color: false,
 		clock: systemClock,
 		signal: interrupt.signal,

@@ -3,11 +3,13 @@ export type { StatusInit, WriteInit, WriteResult } from "./client/resource-helpe
 export { type ConflictRetryOptions, retryOnConflict } from "./client/retry-on-conflict.ts";
 export { fenceHeader } from "./client/runtime-client.ts";
 export type {
+	ReportCall,
 	ReportingCluster,
 	ReportingServer,
 	ReportQuestion,
 	ServerReport,
 } from "./cluster/cluster.ts";
+export { mergeControllers } from "./cluster/merge-controllers.ts";
 export {
 	allOf,
 	anyChange,
@@ -41,6 +43,7 @@ export {
 	watchEvents,
 } from "./define/watch.ts";
 export { checkController } from "./manager/check-controller.ts";
+export { controllerMessage } from "./manager/controller-messages.ts";
 export {
 	type ControllerReports,
 	type ControllerServiceOptions,

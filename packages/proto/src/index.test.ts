@@ -15,6 +15,7 @@ describe("the package", () => {
 					"history/**",
 					"meta/**",
 					"schema/**",
+					"server/**",
 				],
 				"type/v1/table_*",
 			].map((path) => `gen/plinth/${path}`),

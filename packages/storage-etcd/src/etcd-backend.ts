@@ -22,6 +22,7 @@ import {
 	StateStore,
 	type StorageBackend,
 	type StorageLimits,
+	type StorageStatistics,
 	StorageUnavailable,
 	WatchDeliveries,
 } from "@plinth/storage";
@@ -76,6 +77,8 @@ export interface EtcdBackend extends StorageBackend, HistorySource {
 	readonly events: EventStorage;
 	/** The live servers that share the prefix. */
 	readonly servers: ServerDirectory;
+	/** What this server counts, also once it is closed. */
+	statistics(): StorageStatistics;
 }
 
 /**
@@ -250,6 +253,10 @@ class OpenEtcdBackend implements EtcdBackend {
 		const effects = evaluateMutations(mutations, state.store);
 		checkGrowth(state.store.bytes, effects, limits);
 		return assignVersion(effects, state.store.version).commit;
+	}
+
+	statistics(): StorageStatistics {
+		return this.#parts.state.store.statistics();
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

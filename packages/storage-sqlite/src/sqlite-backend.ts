@@ -24,6 +24,7 @@ import {
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
+	type StorageStatistics,
 	StorageUnavailable,
 	WatchClosed,
 	WatchDeliveries,
@@ -80,6 +81,9 @@ export interface SqliteBackend extends StorageBackend, HistorySource {
 	 * `restore` ends what follows them as StorageUnavailable.
 	 */
 	readonly events: EventStorage;
+
+	/** What it counts, also once it is closed. */
+	statistics(): StorageStatistics;
 
 	/**
 	 * Backs the storage up while commits continue. The backup has the state as of one version, the newest
@@ -264,6 +268,10 @@ class Backend implements SqliteBackend {
 		return dryRun
 			? this.#dryRun(mutations, fence)
 			: this.#groups.commit(mutations, { fence, rebase, writtenBy });
+	}
+
+	statistics(): StorageStatistics {
+		return this.#store.statistics();
 	}
 
 	async catchUp(signal: AbortSignal): Promise<string> {

@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
-import { type Resource, ResourceSchema, TypeSchema } from "@plinth/proto";
+import {
+	Condition_State,
+	type Resource,
+	ResourceSchema,
+	StatusSchema,
+	TypeSchema,
+} from "@plinth/proto";
 import type { ListQuery } from "../src/index.ts";
 
 const type = { group: "demo", groupVersion: "v2", kind: "Artist" };
@@ -30,6 +36,20 @@ export function artist(index: number): Resource {
 			value: new Uint8Array(300),
 		}),
 	});
+}
+
+/** The same with a status of two conditions, one of which is FALSE; that of every other one is stale. */
+export function reported(index: number): Resource {
+	const resource = artist(index);
+	const observedGeneration = index % 2 === 0 ? resource.generation : "";
+	const status = create(StatusSchema, {
+		observedGeneration,
+		conditions: [
+			{ type: "Ready", state: Condition_State.TRUE },
+			{ type: "Healthy", state: Condition_State.FALSE },
+		],
+	});
+	return create(ResourceSchema, { ...resource, status: { singers: status } });
 }
 
 /** How many albums an artist owns. */

@@ -19,7 +19,7 @@ import { type ID, IDSchema, type Resource } from "@plinth/proto";
 import { systemRuntime } from "@plinth/runtime";
 import { defaultStorageLimits, StateStore } from "../src/index.ts";
 import { orderKey } from "../src/state-store/resource-key.ts";
-import { album, artist, artists, perOwner } from "./fixtures.ts";
+import { album, artist, artists, perOwner, reported } from "./fixtures.ts";
 
 const size = numberOption("resources", 200_000, 1_000);
 const reads = Math.min(size, 200_000);
@@ -32,6 +32,9 @@ const some = (count: number) => resources[(count * 31) % size];
 /** The IDs of some resources as a request has them: other objects, other strings. */
 const requested = Array.from({ length: reads }, (_, count) => received(some(count)?.id));
 const albums = Array.from({ length: size / 2 }, (_, index) => album((index * 7919) % (size / 2)));
+const reports = Array.from({ length: size / 2 }, (_, index) =>
+	reported((index * 7919) % (size / 2)),
+);
 const owners = Array.from({ length: lists * 10 }, (_, count) =>
 	received(albums[(count * 31) % albums.length]?.owner),
 );
@@ -101,6 +104,15 @@ function storeSteps(Store: typeof StateStore): Steps {
 			computedNanosecondsPer(writes, () => {
 				for (let count = 0; count < writes; count++) {
 					const resource = some(count);
+					if (resource !== undefined) {
+						store.apply(store.revision + 1, [{ op: "put", resource }]);
+					}
+				}
+			}),
+		"apply of what has a status": () =>
+			computedNanosecondsPer(writes, () => {
+				for (let count = 0; count < writes; count++) {
+					const resource = reports[(count * 31) % reports.length];
 					if (resource !== undefined) {
 						store.apply(store.revision + 1, [{ op: "put", resource }]);
 					}

@@ -16,6 +16,7 @@ export {
 	type StateChange,
 	type StateView,
 } from "./compare-and-swap.ts";
+export type { ConditionCounts } from "./condition-census.ts";
 export { type DecidedCommit, decideCommit } from "./decide-commit.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
@@ -56,7 +57,11 @@ export {
 	memoryGrowth,
 	type StorageLimits,
 } from "./limits.ts";
-export { createMemoryBackend, type MemoryBackendOptions } from "./memory-backend.ts";
+export {
+	createMemoryBackend,
+	type MemoryBackend,
+	type MemoryBackendOptions,
+} from "./memory-backend.ts";
 export { MemoryEventStorage } from "./memory-event-storage.ts";
 export type { CommitResult, Mutation } from "./mutation.ts";
 export { type ListQuery, matches, wildcard } from "./query.ts";
@@ -71,6 +76,7 @@ export type { OwnedPage } from "./state-store/owner-index.ts";
 export { resourceSize } from "./state-store/resource-size.ts";
 export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
+export type { StorageStatistics, TypeStatistics } from "./storage-statistics.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
 export type { DerivedData } from "./watch/derived-data.ts";
 export {

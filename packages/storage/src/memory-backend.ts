@@ -12,6 +12,7 @@ import {
 } from "./limits.ts";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import { StateStore } from "./state-store/state-store.ts";
+import type { StorageStatistics } from "./storage-statistics.ts";
 import type { WatchDeliveries } from "./watch/watch-deliveries.ts";
 
 /** Options of the in-memory backend. */
@@ -26,10 +27,14 @@ export interface MemoryBackendOptions {
 	readonly deliveries?: Pick<WatchDeliveries, "add">;
 }
 
+/** A storage in memory only. */
+export interface MemoryBackend extends StorageBackend, HistorySource {
+	/** What it counts, also once it is closed. */
+	statistics(): StorageStatistics;
+}
+
 /** A storage in memory only: for tests, and for servers whose state may be lost. */
-export function createMemoryBackend(
-	options: MemoryBackendOptions = {},
-): StorageBackend & HistorySource {
+export function createMemoryBackend(options: MemoryBackendOptions = {}): MemoryBackend {
 	const { runtime = systemRuntime, leases = new LocalLeases(), deliveries } = options;
 	const limits = { ...defaultStorageLimits, ...options.limits };
 	const store = new StateStore(runtime, limits, deliveries);
@@ -85,6 +90,7 @@ export function createMemoryBackend(
 		watchList: (query, watchOptions) => store.watch(query, watchOptions, async () => {}),
 		commit: async (mutations, commitOptions = {}) => commit(mutations, commitOptions),
 		catchUp: async () => open().version,
+		statistics: () => store.statistics(),
 		close: async () => {
 			closed = true;
 			store.close(new WatchClosed("the storage was closed"));

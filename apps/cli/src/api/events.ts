@@ -11,6 +11,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { warn } from "../warn.ts";
 import { isOlderServer } from "./older-server.ts";
+import { isRefusal } from "./refusal.ts";
 import { SeenEvents } from "./seen-events.ts";
 import type { ServerSession } from "./server-session.ts";
 
@@ -82,14 +83,6 @@ export async function* followEvents(
 			await backoff.wait(io.signal);
 		}
 	}
-}
-
-/** Whether another attempt would fail in the same way. */
-function isRefusal({ code }: ConnectError): boolean {
-	return [
-		...[Code.Unauthenticated, Code.PermissionDenied, Code.InvalidArgument],
-		...[Code.Unimplemented, Code.NotFound],
-	].includes(code);
 }
 
 function explainOlderServer(error: unknown): never {

@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { HandlerContext } from "@connectrpc/connect";
-import type { ReportingCluster, ReportQuestion, ServerReport } from "@plinth/controller";
+import type {
+	ReportCall,
+	ReportingCluster,
+	ReportQuestion,
+	ServerReport,
+} from "@plinth/controller";
 import type { ServerDirectory, ServerRecord } from "@plinth/storage";
 import { serverName } from "../server-name.ts";
 import { serverVersion } from "../server-version.ts";
@@ -53,10 +57,7 @@ export class ClusterMember implements ReportingCluster {
 		this.#others.close();
 	}
 
-	askOthers<T>(
-		call: HandlerContext,
-		question: ReportQuestion<T>,
-	): Promise<readonly ServerReport<T>[]> {
+	askOthers<T>(call: ReportCall, question: ReportQuestion<T>): Promise<readonly ServerReport<T>[]> {
 		return this.#others.ask(this.#own.id, call, question);
 	}
 }

@@ -6,6 +6,7 @@ import {
 	Code,
 	ConnectError,
 	type ConnectRouter,
+	createClient,
 	createHandlerContext,
 	type HandlerContext,
 } from "@connectrpc/connect";
@@ -79,7 +80,8 @@ async function ask(list: () => Promise<readonly ServerRecord[]>, call = callWith
 	});
 	onTestFinished(() => others.close());
 	const once = () =>
-		others.ask("own", call, async (client, options) => {
+		others.ask("own", call, async (transport, options) => {
+			const client = createClient(ControllerService, transport);
 			const { controllers } = await client.listControllers({}, options);
 			return controllers.map(({ name }) => name);
 		});

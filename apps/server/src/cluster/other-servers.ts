@@ -1,13 +1,6 @@
 import { randomBytes } from "node:crypto";
-import {
-	type CallOptions,
-	Code,
-	ConnectError,
-	createClient,
-	type HandlerContext,
-} from "@connectrpc/connect";
-import type { ReportQuestion, ServerReport } from "@plinth/controller";
-import { ControllerService } from "@plinth/proto";
+import { type CallOptions, Code, ConnectError, createClient } from "@connectrpc/connect";
+import type { ReportCall, ReportQuestion, ServerReport } from "@plinth/controller";
 import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
 import { consistencyHeader, tokenOf } from "@plinth/resource-service";
 import { type Logger, linkedSignal, unlessAborted } from "@plinth/runtime";
@@ -22,7 +15,7 @@ export interface OtherServersOptions extends ServerConnectionsOptions {
 	readonly directory: Pick<ServerDirectory, "list">;
 	readonly logger: Logger;
 	/** Who makes a call. */
-	readonly callerOf: (call: HandlerContext) => Caller;
+	readonly callerOf: (call: ReportCall) => Caller;
 }
 
 /** How long the directory, and then all servers together, have to respond, in milliseconds. */
@@ -62,7 +55,7 @@ export class OtherServers {
 	/** Asks all live servers but that with the ID `own`, at the same time. */
 	async ask<T>(
 		own: string,
-		call: HandlerContext,
+		call: ReportCall,
 		question: ReportQuestion<T>,
 	): Promise<readonly ServerReport<T>[]> {
 		// A caller with little time gets a response that lacks some servers, rather than none.
@@ -106,7 +99,7 @@ export class OtherServers {
 
 	async #askOne<T>(
 		server: ServerRecord,
-		call: HandlerContext,
+		call: ReportCall,
 		question: ReportQuestion<T>,
 		signal: AbortSignal,
 	): Promise<Omit<ServerReport<T>, "server">> {
@@ -122,7 +115,7 @@ export class OtherServers {
 
 	async #call<T>(
 		server: ServerRecord,
-		call: HandlerContext,
+		call: ReportCall,
 		question: ReportQuestion<T>,
 		signal: AbortSignal,
 	): Promise<T | undefined> {
@@ -137,7 +130,7 @@ export class OtherServers {
 			throw new AnotherServer(another);
 		}
 		const options: CallOptions = { signal, headers: headersOf(call, server) };
-		return await question(createClient(ControllerService, transport), options);
+		return await question(transport, options);
 	}
 
 	/** A signal that aborts after a time, or with another signal. */
@@ -160,7 +153,7 @@ class AnotherServer extends Error {
 	override readonly name = "AnotherServer";
 }
 
-function headersOf(call: HandlerContext, { secret }: ServerRecord): Record<string, string> {
+function headersOf(call: ReportCall, { secret }: ServerRecord): Record<string, string> {
 	const token = tokenIn(call);
 	const kept = forwarded.flatMap((name) => {
 		const value = call.requestHeader.get(name);
@@ -173,7 +166,7 @@ function headersOf(call: HandlerContext, { secret }: ServerRecord): Record<strin
 }
 
 /** The token of a call. A server that needs none has admitted calls with any header. */
-function tokenIn(call: HandlerContext): string | undefined {
+function tokenIn(call: ReportCall): string | undefined {
 	try {
 		return tokenOf(call);
 	} catch {

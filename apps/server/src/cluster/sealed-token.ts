@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { ControllerService } from "@plinth/proto";
+import { ServerService } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 
 /**
  * The header of a question to another server that carries the token of the caller, so that only that server can read it:
@@ -8,13 +9,19 @@ import { ControllerService } from "@plinth/proto";
  */
 export const sealedTokenHeader = "x-plinth-sealed-token";
 
+/** Services that other servers are asked for, and that change nothing. */
+const reporting: ReadonlySet<string> = new Set([
+	ControllerService.typeName,
+	ServerService.typeName,
+]);
+
 const cipher = "aes-256-gcm";
 const bytes = { key: 32, nonce: 12, tag: 16 } as const;
 
 /** A longer header is not looked at: tokens are shorter. In characters. */
 const maxLength = 16 * 1024;
 
-/** Seals a token for the server that has the secret, for calls of ControllerService and no others. */
+/** Seals a token for the server that has the secret, for calls of the services that report, and no others. */
 export function sealToken(token: string, secret: string): string {
 	const nonce = randomBytes(bytes.nonce);
 	const sealing = createCipheriv(cipher, keyOf(secret), nonce).setAAD(purpose);
@@ -32,7 +39,7 @@ export function openSealedToken(
 	{ service, requestHeader }: Pick<HandlerContext, "service" | "requestHeader">,
 	secret: string,
 ): void {
-	if (service.typeName !== ControllerService.typeName) {
+	if (!reporting.has(service.typeName)) {
 		return;
 	}
 	const sealed = requestHeader.get(sealedTokenHeader);

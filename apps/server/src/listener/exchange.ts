@@ -401,6 +401,17 @@ export class Exchange implements ResponseListener {
 		}
 	}
 
+	/**
+	 * Resolves when the client has taken all that was written; `undefined` if it has. A handler whose messages replace each
+	 * other waits for it, so that none is queued.
+	 *
+	 * @throws ConnectError if the exchange is closed first.
+	 */
+	whenTaken(): Promise<void> | undefined {
+		this.#throwIfClosed();
+		return this.#unflushedBytes === 0 ? undefined : this.#flushed();
+	}
+
 	#flushed(): Promise<void> {
 		this.#flush ??= Promise.withResolvers();
 		return this.#flush.promise;

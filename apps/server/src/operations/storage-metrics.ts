@@ -3,6 +3,13 @@ import type { Clock } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import type { Metrics } from "./metrics.ts";
 
+/** A storage whose commits are measured. */
+export interface MeasuredStorage {
+	readonly backend: StorageBackend;
+	/** The commits that have succeeded. */
+	readonly commits: () => number;
+}
+
 /**
  * Measures and traces the commits of a storage: their number, duration and mutations, and how many are in progress and
  * can share the next batch.
@@ -18,7 +25,7 @@ export function measureStorage(
 		readonly tracer: Pick<Tracer, "startSpan">;
 		readonly clock: Clock;
 	},
-): StorageBackend {
+): MeasuredStorage {
 	const durations = histogram({
 		name: "plinth.commit.duration.seconds",
 		description: "How long commits took, until they were durable",
@@ -30,6 +37,7 @@ export function measureStorage(
 		boundaries: [1, 2, 5, 10, 20, 50, 100],
 	}).seriesBy("result");
 	let inProgress = 0;
+	let succeeded = 0;
 	meter
 		.createObservableGauge("plinth.commits.under_way", {
 			description: "Commits that are not durable yet",
@@ -41,7 +49,7 @@ export function measureStorage(
 		mutationsPerCommit(result).record(mutations);
 		durations(result).record((clock.monotonic() - startMs) / 1_000);
 	};
-	return decorateBackend(backend, {
+	const measured = decorateBackend(backend, {
 		commit: async (mutations, options) => {
 			if (options?.dryRun) {
 				return backend.commit(mutations, options);
@@ -53,6 +61,7 @@ export function measureStorage(
 			});
 			try {
 				const commit = await backend.commit(mutations, options);
+				succeeded += 1;
 				ended(startMs, mutations.length, "ok");
 				return commit;
 			} catch (failure) {
@@ -63,4 +72,5 @@ export function measureStorage(
 			}
 		},
 	});
+	return { backend: measured, commits: () => succeeded };
 }

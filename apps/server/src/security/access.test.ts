@@ -3,6 +3,7 @@ import { createServer as createHttpServer } from "node:http";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { ControllerService, ResourceService } from "@plinth/proto";
+import { ServerService } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 import { idOf, Namespace, resourceOf, typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
@@ -298,6 +299,9 @@ describe("a policy that is too narrow", () => {
 		const transport = createGrpcTransport({ baseUrl: server.address });
 		const controllers = createClient(ControllerService, transport);
 		expect(await outcome(controllers.listControllers({}, { headers }))).toBe("PermissionDenied");
+		const servers = createClient(ServerService, transport);
+		expect(await outcome(servers.getOverview({}, { headers }))).toBe("PermissionDenied");
+		expect(await outcome(servers.getOverview({}, as("everything-token")))).toBe("ok");
 		expect(await outcome(controllers.listControllers({}, as("everything-token")))).toBe("ok");
 	});
 

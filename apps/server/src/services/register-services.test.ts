@@ -51,6 +51,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 			},
 			askOthers: async () => [],
 		},
+		overviews: { take: () => Promise.reject(new Error("the test has no overviews")) },
 		runtime: systemRuntime,
 		logger: silentLogger,
 		limits: { messageBytes: 10_000 },

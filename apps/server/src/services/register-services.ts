@@ -31,7 +31,8 @@ import {
 import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
 import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
-import type { Authorizer, TypeLike, TypeRegistry } from "@plinth/resource";
+import { ServerService } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
+import { type Authorizer, operatorRead, type TypeLike, type TypeRegistry } from "@plinth/resource";
 import {
 	authenticateCall,
 	callerOf,
@@ -40,6 +41,7 @@ import {
 	createResourceService,
 	createTypeService,
 	deploymentAuthorizer,
+	enforce,
 } from "@plinth/resource-service";
 import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
@@ -50,10 +52,13 @@ import { createClusterService } from "../cluster/cluster-service.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { exchangeOf } from "../listener/exchange.ts";
 import { requireFor, requireRead } from "../listener/interceptors/require-read.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
 import { logFaults } from "../listener/log-faults.ts";
 import type { Module } from "../module/define-module.ts";
+import { createServerService } from "../overview/overview-service.ts";
+import type { SharedOverviews } from "../overview/shared-overviews.ts";
 import { eventReaderOf } from "./event-reader.ts";
 import { createHealthService } from "./health-service.ts";
 import { createReflectionService } from "./reflection-service.ts";
@@ -91,6 +96,8 @@ export interface InterfacesOptions {
 	readonly controllers: ControllerReports;
 	/** The servers that share the storage. */
 	readonly cluster: ReportingCluster & { readonly own: ServerRecord };
+	/** The overviews of the cluster. */
+	readonly overviews: Pick<SharedOverviews, "take">;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	readonly limits: Pick<ListenerLimits, "messageBytes">;
@@ -110,6 +117,9 @@ export interface InterfacesOptions {
 
 /** The type that policies name to grant access to reports on controllers: `internal.v1.Controller`. */
 const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
+
+/** The type that policies name to grant access to overviews of the servers: `internal.v1.Server`. */
+const serverReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Server" };
 
 /** The type that policies name to grant access to reports on deployments: `internal.v1.Deployment`. */
 const deploymentReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Deployment" };
@@ -224,6 +234,19 @@ function registerOperations(
 			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
 		],
 	});
+	external.service(
+		ServerService,
+		createServerService({
+			overviews: options.overviews,
+			admit: async (call) => {
+				const access = await authenticateCall(authorizer, call);
+				enforce(access.check(operatorRead, { type: serverReports, name: "" }));
+				return access;
+			},
+			whenTaken: (call) => exchangeOf(call.values).whenTaken(),
+			clock: runtime.clock,
+		}),
+	);
 	external.service(
 		EventService,
 		createEventService({

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { ControllerManager } from "@plinth/controller";
+import type { ControllerManager, ControllerReports } from "@plinth/controller";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
 import { ClusterMember } from "../cluster/cluster-member.ts";
@@ -11,6 +11,9 @@ import { defaultListenerLimits } from "../listener/limits.ts";
 import { auditWrites } from "../operations/audit.ts";
 import { observeControllers } from "../operations/controller-metrics.ts";
 import { Readiness } from "../operations/readiness.ts";
+import { ownOverview } from "../overview/own-overview.ts";
+import { ProcessProbe } from "../overview/process-probe.ts";
+import { SharedOverviews } from "../overview/shared-overviews.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import { type Interfaces, registerServices } from "../services/register-services.ts";
 import { allReports } from "./all-reports.ts";
@@ -114,19 +117,35 @@ function createInterfaces(
 		}
 		return started;
 	};
+	const controllers = allReports(() => {
+		const ofReferences = references.controllers();
+		return ofReferences === undefined ? [running()] : [running(), ofReferences];
+	});
 	return registerServices({
 		backend: references.store,
 		...{ copies, histories, references, events, registry, authorizer },
 		...{ modules, runtime, logger, limits },
-		...{ acceptsCalls, streamsEnd, cluster },
-		controllers: allReports(() => {
-			const ofReferences = references.controllers();
-			return ofReferences === undefined ? [running()] : [running(), ofReferences];
-		}),
+		...{ acceptsCalls, streamsEnd, cluster, controllers },
+		overviews: overviewsOf(context, prepared, controllers),
 		isReady: () => acceptsCalls() && readiness.isReady,
 		enter: meter.after(gate.enter),
 		observers: [tracing.observer, calls.observer, auditWrites(logger)],
 		callsEnd: callsEnd.signal,
+	});
+}
+
+/** The overviews of this server, which cost nothing until they are requested. */
+function overviewsOf(
+	{ options, runtime: { clock }, streamsEnd, started }: StartContext,
+	{ cluster, statistics, commits, leases }: Prepared,
+	controllers: ControllerReports,
+): SharedOverviews {
+	const process = started.use(new ProcessProbe(clock));
+	const storage = { kind: options.storage.kind, statistics, commits, leases: () => leases.live };
+	const server = () => cluster.own;
+	return new SharedOverviews({
+		own: () => ownOverview({ server, controllers, storage, process, clock }),
+		...{ cluster, clock, end: streamsEnd },
 	});
 }
 

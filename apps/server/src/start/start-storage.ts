@@ -19,13 +19,15 @@ import type { Telemetry } from "./start-telemetry.ts";
 import type { ValidatedOptions } from "./validate-options.ts";
 
 /** The storage of a server, ready for its services. */
-export interface StartedStorage extends Pick<OpenStorage, "copies" | "servers"> {
+export interface StartedStorage extends Pick<OpenStorage, "copies" | "servers" | "statistics"> {
 	/** Its `store` is the storage that services and controllers use. */
 	readonly references: References;
 	/** The recent versions of the resources. */
 	readonly histories: HistorySource;
 	readonly leases: SuspendableLeases;
 	readonly events: EventLog;
+	/** The commits of this server that have succeeded. */
+	readonly commits: () => number;
 }
 
 /** Options of `startStorage`. */
@@ -56,7 +58,7 @@ export async function startStorage(
 	observeEvents(metrics.meter, events);
 	events.start();
 	const leases = new SuspendableLeases(storage.leases);
-	const backend = measureStorage(storage.backend, {
+	const { backend, commits } = measureStorage(storage.backend, {
 		clock: runtime.clock,
 		metrics,
 		tracer: tracing.tracer,
@@ -87,8 +89,8 @@ export async function startStorage(
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
 	startEnd.throwIfAborted();
-	const { copies, servers, backend: histories } = storage;
-	return { copies, servers, histories, references, leases, events };
+	const { copies, servers, statistics, backend: histories } = storage;
+	return { copies, servers, statistics, commits, histories, references, leases, events };
 }
 
 /** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */

@@ -12,6 +12,7 @@ import {
 	type StorageBackend,
 	type StorageIdentity,
 	type StorageLimits,
+	type StorageStatistics,
 	type WatchDeliveries,
 } from "@plinth/storage";
 import type { EtcdOptions } from "@plinth/storage-etcd";
@@ -39,6 +40,8 @@ export interface OpenStorage {
 	readonly servers: ServerDirectory;
 	/** The identity of the storage, if it has one. */
 	readonly identity?: StorageIdentity;
+	/** The counts that the storage maintains. */
+	readonly statistics: () => StorageStatistics;
 	/** Takes backups of the open storage. */
 	readonly copies: StorageCopies;
 	/** Releases all leases, and closes the storage. */
@@ -89,7 +92,8 @@ export async function openStorage(
 				await backend.close();
 			};
 			const servers = new LocalServerDirectory();
-			return { backend, leases, events, servers, copies, close };
+			const statistics = () => backend.statistics();
+			return { backend, leases, events, servers, statistics, copies, close };
 		}
 		case "sqlite": {
 			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
@@ -107,7 +111,8 @@ export async function openStorage(
 				const { events, identity } = backend;
 				const servers = new LocalServerDirectory();
 				const close = () => backend.close();
-				return { backend, leases, events, servers, identity, copies, close };
+				const statistics = () => backend.statistics();
+				return { backend, leases, events, servers, statistics, identity, copies, close };
 			} catch (failure) {
 				await backend.close();
 				throw failure;
@@ -137,7 +142,8 @@ export async function openStorage(
 			const { uid, incarnation, restores } = backend.identity;
 			// A storage that was never restored is identified by its records alone.
 			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
-			const opened = { backend, leases, events, servers, copies, close };
+			const statistics = () => backend.statistics();
+			const opened = { backend, leases, events, servers, statistics, copies, close };
 			return { ...opened, ...(identity && { identity }) };
 		}
 	}

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { ControllerService, ResourceSchema } from "@plinth/proto";
 import {
@@ -18,7 +18,7 @@ const described = { address: "http://10.0.0.1:7575", startedAtMs: 1_000, version
 /** Servers in this process that ask each other, by name: of those in `missing`, the report is missing. */
 class Servers {
 	readonly missing = new Map<string, string>();
-	readonly #clients = new Map<string, ReturnType<typeof createClient<typeof ControllerService>>>();
+	readonly #transports = new Map<string, Transport>();
 
 	async start(name: string, bench: TestBench, controllers: readonly Controller[]) {
 		const manager = await bench.start(controllers);
@@ -32,9 +32,8 @@ class Servers {
 				}),
 			),
 		);
-		const client = createClient(ControllerService, transport);
-		this.#clients.set(name, client);
-		return client;
+		this.#transports.set(name, transport);
+		return createClient(ControllerService, transport);
 	}
 
 	#clusterOf(own: ReportingServer): ReportingCluster {
@@ -42,13 +41,13 @@ class Servers {
 			own,
 			askOthers: (_, question) =>
 				Promise.all(
-					[...this.#clients]
+					[...this.#transports]
 						.filter(([name]) => name !== own.name)
-						.map(async ([name, client]): Promise<ServerReport<never>> => {
+						.map(async ([name, transport]): Promise<ServerReport<never>> => {
 							const server = { ...described, name };
 							const missing = this.missing.get(name);
 							return missing === undefined
-								? { server, response: (await question(client, {})) as never }
+								? { server, response: (await question(transport, {})) as never }
 								: { server, response: undefined, missing };
 						}),
 				),

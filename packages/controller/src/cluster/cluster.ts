@@ -1,5 +1,4 @@
-import type { CallOptions, Client, HandlerContext } from "@connectrpc/connect";
-import type { ControllerService } from "@plinth/proto";
+import type { CallOptions, HandlerContext, Transport } from "@connectrpc/connect";
 
 /** A server of a cluster, as reports name it. */
 export interface ReportingServer {
@@ -24,11 +23,14 @@ export interface ServerReport<T> {
 
 /** Asks a server for a report on itself alone. Resolves to `undefined` if it does not have what is asked for. */
 export type ReportQuestion<T> = (
-	client: Client<typeof ControllerService>,
+	transport: Transport,
 	options: CallOptions,
 ) => Promise<T | undefined>;
 
-/** The servers of a cluster, all of which report on their controllers. */
+/** The part of a call that questions to other servers need: who calls, with which credentials, and how long it waits. */
+export type ReportCall = Pick<HandlerContext, "requestHeader" | "signal" | "timeoutMs" | "values">;
+
+/** The servers of a cluster, all of which report on themselves. */
 export interface ReportingCluster {
 	/** This server. */
 	readonly own: ReportingServer;
@@ -36,8 +38,5 @@ export interface ReportingCluster {
 	 * Asks all other live servers at the same time, with the credentials of the call, for a bounded time. A server that can't
 	 * be reached, or refuses, has a report that is missing.
 	 */
-	askOthers<T>(
-		call: HandlerContext,
-		question: ReportQuestion<T>,
-	): Promise<readonly ServerReport<T>[]>;
+	askOthers<T>(call: ReportCall, question: ReportQuestion<T>): Promise<readonly ServerReport<T>[]>;
 }

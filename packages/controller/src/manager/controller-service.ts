@@ -1,6 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import type { ControllerService, ID, Resource } from "@plinth/proto";
+import {
+	Code,
+	ConnectError,
+	createClient,
+	type HandlerContext,
+	type ServiceImpl,
+} from "@connectrpc/connect";
+import { ControllerService, type ID, type Resource } from "@plinth/proto";
 import {
 	type GetControllerResponse,
 	GetControllerResponseSchema,
@@ -56,15 +62,20 @@ export function createControllerService(
 		async listControllers(request, call) {
 			const response = own.list();
 			return mergeListings(
-				await reports(response, request, call, (client, options) =>
-					client.listControllers({ thisServerOnly: true }, options),
+				await reports(response, request, call, (transport, options) =>
+					createClient(ControllerService, transport).listControllers(
+						{ thisServerOnly: true },
+						options,
+					),
 				),
 			);
 		},
 		async getController(request, call) {
 			const { name } = request;
-			const all = await reports(own.get(name), request, call, (client, options) =>
-				client.getController({ name, thisServerOnly: true }, options).catch(undefinedIfNotFound),
+			const all = await reports(own.get(name), request, call, (transport, options) =>
+				createClient(ControllerService, transport)
+					.getController({ name, thisServerOnly: true }, options)
+					.catch(undefinedIfNotFound),
 			);
 			const response = mergeDetails(all);
 			if (response === undefined) {
@@ -76,8 +87,8 @@ export function createControllerService(
 			// The one that is stored: the request may leave out the tenancy.
 			const { id } = await read(request.id, call);
 			return mergeReconciles(
-				await reports(own.reconciles(id), request, call, (client, options) =>
-					client
+				await reports(own.reconciles(id), request, call, (transport, options) =>
+					createClient(ControllerService, transport)
 						.listReconciles({ ...(id && { id }), thisServerOnly: true }, options)
 						// It may have learned of a deletion before this server.
 						.catch(undefinedIfNotFound),

@@ -1,4 +1,6 @@
 import { copyFile, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { create } from "@bufbuild/protobuf";
+import { Condition_State, ResourceSchema, StatusSchema } from "@plinth/proto";
 import { systemRandom, systemScheduler } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
@@ -339,6 +341,28 @@ describe("a restore of an open storage", () => {
 			expect(await text(backend, "a")).toBe("after");
 			expect(backend.identity.restores).toBe(1);
 		});
+	});
+
+	it("has the counts of the backup, which are the same when it is opened again", async () => {
+		const counts = (backend: SqliteBackend) => [...backend.statistics().types.values()];
+		const stored = { resources: 1, withFalse: 1, withStale: 1, writes: 0 };
+		await opened(async (backend) => {
+			const status = create(StatusSchema, {
+				...{ observedGeneration: "earlier", conditions: [{ state: Condition_State.FALSE }] },
+			});
+			const resource = create(ResourceSchema, { ...artist("a", "x"), status: { singers: status } });
+			const { version } = await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+			expect(counts(backend)).toEqual([{ ...stored, writes: 1 }]);
+			await backend.backup({ to: backup });
+			const { id } = resource;
+			if (id !== undefined) {
+				await backend.commit([{ op: "delete", id, expectedVersion: version }]);
+			}
+			expect(counts(backend)).toEqual([{ resources: 0, withFalse: 0, withStale: 0, writes: 2 }]);
+			await backend.restore({ from: backup });
+			expect(counts(backend)).toEqual([stored]);
+		});
+		await opened(async (backend) => expect(counts(backend)).toEqual([stored]));
 	});
 
 	it("settles every commit made meanwhile, and loses none made after", async () => {

@@ -3,6 +3,7 @@ import type { FamilyLike, ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "../backend.ts";
 import type { StateChange, StateView } from "../compare-and-swap.ts";
+import { ConditionCensus } from "../condition-census.ts";
 import { GroupVersionMismatch, NotFound, type WatchClosed } from "../errors.ts";
 import type { StoredHistory } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
@@ -10,11 +11,13 @@ import type { ListQuery } from "../query.ts";
 import { RetainedMemory } from "../retention/retained-memory.ts";
 import type { FamilyHolds } from "../retention/retention-ledger.ts";
 import { FamilySnapshot, type SnapshotOwner } from "../snapshot.ts";
+import type { StorageStatistics, TypeStatistics } from "../storage-statistics.ts";
 import { TenancyCensus, type TenancyUnit } from "../tenancy-census.ts";
 import { type EventLog, LogEntry } from "../watch/event-log.ts";
 import { Watch } from "../watch/watch.ts";
 import { WatchDeliveries } from "../watch/watch-deliveries.ts";
 import type { WatchEvent } from "../watch-event.ts";
+import { WriteCounts } from "../write-counts.ts";
 import { FamilyIndex } from "./family-index.ts";
 import { FamilyMap } from "./family-map.ts";
 import { type OwnedPage, OwnerIndex } from "./owner-index.ts";
@@ -31,6 +34,7 @@ import { memorySize } from "./resource-size.ts";
  *                         └─ log
  *   owners: (owner's name, uid) → resources of all families                     OwnerIndex
  *   census: partition, namespace → type → how many                              TenancyCensus
+ *   conditions: type → how many are false, how many are stale                   ConditionCensus
  * ```
  *
  * A resource in an index, in the log, in events and in the result of its commit is one object.
@@ -54,6 +58,8 @@ export class StateStore implements StateView {
 	readonly #families = new FamilyMap<Family>();
 	readonly #owners = new OwnerIndex();
 	readonly #census = new TenancyCensus();
+	readonly #conditions = new ConditionCensus();
+	readonly #writes = new WriteCounts();
 	readonly #retained: RetainedMemory;
 	readonly #deliveries: Pick<WatchDeliveries, "add">;
 	#revision = 0;
@@ -150,6 +156,25 @@ export class StateStore implements StateView {
 		return this.#census.in(unit);
 	}
 
+	/** The counts that are maintained, as of now. */
+	statistics(): StorageStatistics {
+		const families = [...this.#families.values()];
+		const sum = (figure: (log: EventLog) => number) =>
+			families.reduce((total, { log }) => total + figure(log), 0);
+		return {
+			version: this.version,
+			resources: this.#size,
+			bytes: this.#bytes,
+			retainedBytes: this.retainedBytes,
+			logEvents: sum(({ events }) => events),
+			oldestVersion: String(
+				Math.max(this.#first.revision, ...families.map(({ log }) => log.floor)),
+			),
+			watches: sum(({ cursors }) => cursors),
+			types: this.#typeStatistics(),
+		};
+	}
+
 	/**
 	 * A watch, as `StorageBackend.watchList` describes it.
 	 *
@@ -221,6 +246,9 @@ export class StateStore implements StateView {
 			}
 			const { op, resource, writtenBy } = change;
 			const { log } = this.#family(typeOf(resource));
+			if (resource.id?.type !== undefined) {
+				this.#writes.add(resource.id.type);
+			}
 			const { previous, bytes: replacedBytes } = replaced[index] ?? nothing;
 			const origin = { replacedBytes, atMs, writtenBy };
 			log.append(
@@ -255,10 +283,28 @@ export class StateStore implements StateView {
 		const previous = next === undefined ? index.delete(id) : index.set(id, next);
 		this.#owners.update(previous, next);
 		this.#census.update(previous, next);
+		this.#conditions.update(previous, next);
 		const bytes = memorySize(previous);
 		this.#bytes += memorySize(next) - bytes;
 		this.#size += Number(next !== undefined) - Number(previous !== undefined);
 		return previous === undefined ? nothing : { previous, bytes };
+	}
+
+	#typeStatistics(): ReadonlyMap<string, TypeStatistics> {
+		const resources = this.#census.all();
+		const conditions = this.#conditions.byType();
+		const writes = this.#writes.byType();
+		const keys = new Set([...resources.keys(), ...writes.keys()]);
+		return new Map(
+			[...keys].map((key) => [
+				key,
+				{
+					resources: resources.get(key) ?? 0,
+					writes: writes.get(key) ?? 0,
+					...(conditions.get(key) ?? { withFalse: 0, withStale: 0 }),
+				},
+			]),
+		);
 	}
 
 	#family(type: FamilyLike): Family {

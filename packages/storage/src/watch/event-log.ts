@@ -224,6 +224,16 @@ export class EventLog {
 		return this.#base;
 	}
 
+	/** The newest revision with an entry that was dropped: watches can resume after it, and after all later ones. */
+	get floor(): number {
+		return this.#floor;
+	}
+
+	/** The number of cursors: of the watches that have begun and not ended. */
+	get cursors(): number {
+		return this.#cursors.size;
+	}
+
 	/** The position of a cursor at the end of the log. */
 	get tail(): LogEntry {
 		return this.#tail;

@@ -1,0 +1,163 @@
+import { toJson } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { defineController } from "@plinth/controller";
+import { Condition_State } from "@plinth/proto";
+import {
+	OverviewSchema,
+	ServerService,
+	type WatchOverviewRequest,
+} from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
+import { PolicyAuthorizer } from "@plinth/resource-service";
+import { describe, expect, it, vi } from "vitest";
+import { Artist, artist } from "../../testdata/music.ts";
+import { defineModule } from "../module/index.ts";
+import type { Server } from "../server.ts";
+import { startServer } from "../started-server.fixture.ts";
+
+const unusual = "an-unusual-name";
+
+/** Fails at each artist, and says so in a condition. */
+const critic = defineController({
+	name: "critic",
+	manages: Artist,
+	reconcile: async (context, { id }) => {
+		const decoded = await context.read(Artist, id);
+		if (decoded !== undefined) {
+			const conditions = [{ type: "Liked", state: Condition_State.FALSE }];
+			await context.writeStatusIfChanged(decoded.resource, { conditions });
+		}
+		throw new Error(`does not like ${id.name}`);
+	},
+});
+
+const music = defineModule({ name: "music", types: [Artist], controllers: [critic] });
+
+function clientOf({ address }: Server) {
+	return createClient(
+		ServerService,
+		createConnectTransport({ baseUrl: address, httpVersion: "2" }),
+	);
+}
+
+const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+/** Operators may read the overview; others may read everything else. */
+function policies(): PolicyAuthorizer {
+	const authorizer = new PolicyAuthorizer();
+	const grant = (subject: string, type: string) =>
+		authorizer.grant(subject, { subject, rules: [{ operations: ["operator:read"], type }] });
+	grant("operator", "internal.v1.Server");
+	grant("reporter", "internal.v1.Controller");
+	grant("fan", "music.*");
+	return authorizer;
+}
+
+describe("the overview of a server", () => {
+	it("counts resources, conditions, controllers, commits and watches, and names no resource", async () => {
+		const server = await startServer({ modules: [music] });
+		const client = clientOf(server);
+		await server.client.write({ resource: artist(unusual) });
+		const overview = await vi.waitFor(async () => {
+			const { overview: taken } = await client.getOverview({});
+			expect(taken?.types.find(({ type }) => type === Artist.key)).toMatchObject({
+				...{ resources: 1n, withFalseCondition: 1n, withStaleCondition: 0n, writes: 2n },
+			});
+			return taken;
+		}, 20_000);
+		if (overview === undefined) {
+			throw new Error("the response has no overview");
+		}
+		const { servers, controllers, storage } = overview;
+		expect(servers).toMatchObject([{ server: { missing: "" }, process: {}, storage: {} }]);
+		expect(servers[0]?.process?.heapLimitBytes).toBeGreaterThan(0n);
+		expect(storage).toMatchObject({ kind: "memory" });
+		expect(storage?.commits).toBeGreaterThan(2n);
+		expect(storage?.watches).toBeGreaterThan(2n);
+		const { controller } = controllers.find((each) => each.controller?.name === "critic") ?? {};
+		expect(controller).toMatchObject({ requests: { failing: 1 }, manages: Artist.key });
+		expect(JSON.stringify(toJson(OverviewSchema, overview))).not.toContain(unusual);
+	});
+
+	it("is refused without the right to it, whatever other rights there are", async () => {
+		const server = await startServer({ authorizer: policies(), modules: [music] });
+		const client = clientOf(server);
+		const code = async (call: Promise<unknown>) => {
+			const error = ConnectError.from(await call.catch((failure) => failure));
+			expect(error.rawMessage).not.toContain("music");
+			return error.code;
+		};
+		const first = (token: string) =>
+			client.watchOverview({}, as(token))[Symbol.asyncIterator]().next();
+		for (const token of ["reporter", "fan"]) {
+			expect(await code(client.getOverview({}, as(token)))).toBe(Code.PermissionDenied);
+			expect(await code(first(token))).toBe(Code.PermissionDenied);
+		}
+		expect(await code(client.getOverview({}))).toBe(Code.Unauthenticated);
+		expect(await code(first("unknown"))).toBe(Code.Unauthenticated);
+		await expect(client.getOverview({}, as("operator"))).resolves.toBeDefined();
+	});
+});
+
+describe("a stream of overviews", () => {
+	it("begins at once, and goes on with rates", async () => {
+		const server = await startServer({ modules: [music] });
+		const stop = new AbortController();
+		const interval = durationFromMs(1_000);
+		const messages = clientOf(server)
+			.watchOverview({ interval }, { signal: stop.signal })
+			[Symbol.asyncIterator]();
+		const next = async () => {
+			const { done, value } = await messages.next();
+			return done === true ? undefined : value.overview;
+		};
+		const first = await next();
+		expect(first?.types.length).toBeGreaterThan(0);
+		expect(first?.rateInterval).toBeUndefined();
+		await server.client.write({ resource: artist("miles") });
+		const overview = await next();
+		expect(overview?.rateInterval).toBeDefined();
+		const written = overview?.types.find(({ type }) => type === Artist.key);
+		expect(written?.writesPerSecond).toBeGreaterThan(0);
+		expect(overview?.storage?.commitsPerSecond).toBeGreaterThan(0);
+		expect(overview?.servers[0]?.process?.cpu).toBeGreaterThan(0);
+		stop.abort();
+		await expect(messages.next()).rejects.toMatchObject({ code: Code.Canceled });
+	});
+
+	it.each<[string, WatchOverviewRequest["interval"] & object]>([
+		["no time", durationFromMs(0)],
+		["a short time", durationFromMs(999)],
+		["a negative time", durationFromMs(-5_000)],
+		["a long time", durationFromMs(61_000)],
+		["ten thousand years", durationFromMs(315_576_000_000_000)],
+	])("is refused with an interval of %s", async (_, interval) => {
+		const server = await startServer();
+		const messages = clientOf(server).watchOverview({ interval })[Symbol.asyncIterator]();
+		await expect(messages.next()).rejects.toMatchObject({
+			code: Code.InvalidArgument,
+			rawMessage: "interval must be from 1 s to 60 s",
+		});
+	});
+
+	it("ends when the rights of the caller are revoked", async () => {
+		const authorizer = policies();
+		const server = await startServer({ authorizer });
+		const messages = clientOf(server).watchOverview({}, as("operator"))[Symbol.asyncIterator]();
+		await messages.next();
+		const next = messages.next();
+		authorizer.revoke("operator");
+		await expect(next).rejects.toMatchObject({ code: Code.Unauthenticated });
+	});
+
+	it("ends when the server stops", async () => {
+		const server = await startServer();
+		const messages = clientOf(server).watchOverview({})[Symbol.asyncIterator]();
+		await messages.next();
+		const next = messages.next();
+		const stopped = server.stop();
+		await expect(next).rejects.toMatchObject({ code: Code.Unavailable });
+		await stopped;
+	});
+});
