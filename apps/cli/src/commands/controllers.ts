@@ -6,7 +6,7 @@ export const addControllers: AddCommand = (program, run) => {
 	program
 		.command("controllers [name]")
 		.description(
-			"print the state of the controllers of all servers, or of one controller: where it runs, at which resources it fails, and those in progress",
+			"print the state of all controllers, or the details of one: where it runs, and which resources it fails on or is reconciling",
 		)
 		.addOption(outputOption())
 		.action((name: string | undefined, { output }: { output: OutputFormat }) =>

@@ -6,10 +6,10 @@ export const addDelete: AddCommand = (program, run) => {
 	program
 		.command("delete [type] [names...]")
 		.description("delete resources by name, those in files, or all of a type")
-		.option("--all", "delete all resources of a type that are in the namespace")
-		.option("-y, --yes", "do not ask before all are deleted")
+		.option("--all", "delete all resources of the type in the namespace")
+		.option("-y, --yes", "with --all, do not ask for confirmation")
 		.option("-f, --filename <file...>", "file, folder of files, or - for standard input")
-		.option("--ignore-not-found", "succeed for resources that do not exist")
+		.option("--ignore-not-found", "do not fail if a resource does not exist")
 		.option("--wait", "wait until finalizers are removed and the resources are gone")
 		.option("--timeout <time>", "how long to wait for each resource", "30s")
 		.addOption(dryRunOption())

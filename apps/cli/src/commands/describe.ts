@@ -4,7 +4,9 @@ import type { AddCommand } from "./runner.ts";
 export const addDescribe: AddCommand = (program, run) => {
 	program
 		.command("describe <type> [names...]")
-		.description("print resources in detail: what they own, and what controllers do with them")
+		.description(
+			"print resources in detail, with their controllers, events, and the resources that they own",
+		)
 		.action((type: string, names: readonly string[]) =>
 			run(async (session) => {
 				const { describeAll } = await import("../actions/describe.ts");
