@@ -43,7 +43,7 @@ export async function events(
 	}
 	io.out(await show(newestFirst.toReversed(), flags.output, layout, session));
 	if (hasMore) {
-		warn(io, `these are the newest ${newestFirst.length} events: --limit shows more`);
+		warn(io, "older events are not shown: raise --limit");
 	}
 	return exitCodes.ok;
 }

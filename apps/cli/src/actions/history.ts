@@ -42,7 +42,7 @@ export async function history(
 			io.out(historyText(shown, versions, { io, isWide: output === "wide" }));
 	}
 	if (hasMore) {
-		warn(io, `these are the newest ${versions.length} versions: --limit shows more`);
+		warn(io, "older versions are not shown: raise --limit");
 	}
 	return exitCodes.ok;
 }

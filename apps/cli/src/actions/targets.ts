@@ -48,10 +48,13 @@ export function parseTarget(
 	words: readonly string[],
 	types: KnownTypes,
 ): { readonly type: KnownType; readonly name: string } {
-	const [target, ...others] = parseNamedTargets(words, types);
+	const [target, ...others] = parseTargets(words, types);
 	const [name, ...names] = target?.names ?? [];
+	if (target !== undefined && name === undefined) {
+		throw usageFailure(`name the resource: ${words[0]} NAME`);
+	}
 	if (target === undefined || name === undefined || others.length > 0 || names.length > 0) {
-		throw usageFailure("name exactly one resource: TYPE NAME");
+		throw usageFailure("name exactly one resource: TYPE NAME or TYPE/NAME");
 	}
 	return { type: target.type, name };
 }

@@ -104,11 +104,11 @@ describe("plinth events", () => {
 		const { out, err } = await run("events", "--limit", "2");
 		expect(out).not.toContain("Film/a");
 		expect(out).toContain("Film/c");
-		expect(err).toBe("plinth: warning: these are the newest 2 events: --limit shows more\n");
+		expect(err).toBe("plinth: warning: older events are not shown: raise --limit\n");
 		for (const limit of ["0", "-1", "1.5", "many", "10001"]) {
 			const { code, err: problem } = await run("events", "--limit", limit);
 			expect(code).toBe(2);
-			expect(problem).toContain("expected a whole number from 1 to 10000");
+			expect(problem).toContain("must be a whole number from 1 to 10000");
 		}
 	});
 

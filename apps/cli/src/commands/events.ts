@@ -11,11 +11,11 @@ export const addEvents: AddCommand = (program, run) => {
 	program
 		.command("events [type] [name]")
 		.description(
-			"print what has happened to a resource, to those of a type, or to all of the namespace in the last hour",
+			"print the events of the last hour, newest last: of a resource, of a type, or of the namespace",
 		)
-		.option("-w, --watch", "print every event that occurs afterwards, until it is interrupted")
-		.option("--warnings", "only warnings")
-		.option("--limit <number>", "print the newest events, up to this many", parseLimit, 200)
+		.option("-w, --watch", "then print new events as they occur, until interrupted")
+		.option("--warnings", "print only warnings")
+		.option("--limit <number>", "print at most this many events, the newest ones", parseLimit, 200)
 		.addOption(outputOption(resourceFormats))
 		.addOption(allNamespacesOption())
 		.action((type: string | undefined, name: string | undefined, flags: EventFlags) =>
@@ -30,7 +30,7 @@ export const addEvents: AddCommand = (program, run) => {
 function parseLimit(text: string): number {
 	const limit = Number(text);
 	if (!(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit)) {
-		throw new InvalidArgumentError(`expected a whole number from 1 to ${maxLimit}`);
+		throw new InvalidArgumentError(`must be a whole number from 1 to ${maxLimit}`);
 	}
 	return limit;
 }

@@ -88,7 +88,7 @@ describe("plinth history", () => {
 		await client.delete({ id: idOf(Film, "alien") }, as("ann"));
 		const { code, out, err } = await run("film", "alien");
 		expect({ code, err }).toEqual({ code: 0, err: "" });
-		expect(timeless(out)).toBe(`complete since its creation
+		expect(timeless(out)).toBe(`complete since the resource was created
 
 version V: updated AGO by ann
   TIME, generation G
@@ -125,7 +125,7 @@ version V: created AGO by ann
 			return result;
 		}, 10_000);
 		expect(timeless(out)).toMatch(
-			/^complete since its creation\n\nversion V: updated AGO by projectionist\n/,
+			/^complete since the resource was created\n\nversion V: updated AGO by projectionist\n/,
 		);
 		expect(out).toContain('+ status.projectionist.conditions: [{"type":"Shown"');
 		expect(out).not.toContain("updated_at");
@@ -140,16 +140,18 @@ version V: created AGO by ann
 			await put("ann", { title: `Alien ${title}` });
 		}
 		const { out, err } = await run("film", "alien", "--limit", "2");
-		expect(timeless(out)).toMatch(/^complete since TIME \(AGO\), without its creation\n/);
+		expect(timeless(out)).toMatch(/^complete since TIME \(AGO\); older versions are not shown\n/);
 		expect(out).toContain("~ data.title: Alien 2 → Alien 3\n");
 		expect(out).toContain("~ data.title: Alien 1 → Alien 2\n");
 		expect(out).not.toContain("created");
-		expect(err).toBe("plinth: warning: these are the newest 2 versions: --limit shows more\n");
+		expect(err).toBe("plinth: warning: older versions are not shown: raise --limit\n");
 		expect((await run("film", "alien", "--limit", "3")).err).toBe("");
 		for (const limit of ["0", "-1", "1.5", "many", "1001"]) {
 			const refused = await run("film", "alien", "--limit", limit);
 			expect(refused.code).toBe(2);
-			expect(refused.err).toContain("expected a whole number from 1 to 1000");
+			expect(refused.err).toContain(
+				`invalid value "${limit}" for --limit <number>: must be a whole number from 1 to 1000`,
+			);
 		}
 	});
 
@@ -161,12 +163,12 @@ version V: created AGO by ann
 		}
 		const { out } = await run("film", "alien", "--limit", "1000", "-o", "wide");
 		expect(timeless(out)).toMatch(
-			/^complete since TIME \(AGO, version V\), without its creation\n/,
+			/^complete since TIME \(AGO, version V\); earlier changes are not known\n/,
 		);
 		expect(out).toContain("~ data.title: Part 19 → Part 20\n");
 		expect(out).not.toContain("created");
 		expect(timeless(out).split("\n\n").at(-1)).toBe(
-			"version V: written AGO, by whom is not known\n  TIME, generation G, uid ULID\n",
+			"version V: written AGO by an unknown writer\n  TIME, generation G, uid ULID\n",
 		);
 	});
 
@@ -248,7 +250,7 @@ version V: created AGO by ann
 			"not found: namespace not found: nowhere",
 		);
 		expect((await run("flim", "alien")).code).toBe(2);
-		expect((await run("film")).err).toContain("name at least one resource");
+		expect((await run("film")).err).toContain("name the resource: film NAME");
 		await using older = await startCinema();
 		const { code, err } = await runPlinth(["history", "film", "alien", "--server", older.address]);
 		expect(code).toBe(1);

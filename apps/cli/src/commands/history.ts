@@ -10,9 +10,9 @@ export const addHistory: AddCommand = (program, run) => {
 	program
 		.command("history <type> [name]")
 		.description(
-			"print the recent versions of a resource, the newest first: what changed, when, and by whom, as far as the server remembers",
+			"print the recent versions of a resource that the server still knows, newest first: what changed, when, and by whom",
 		)
-		.option("--limit <number>", "print the newest versions, up to this many", parseLimit, 20)
+		.option("--limit <number>", "print at most this many versions, the newest ones", parseLimit, 20)
 		.addOption(outputOption(["table", "yaml", "json", "wide"]))
 		.action((type: string, name: string | undefined, flags: HistoryFlags) =>
 			run(async (session) => {
@@ -25,7 +25,7 @@ export const addHistory: AddCommand = (program, run) => {
 function parseLimit(text: string): number {
 	const limit = Number(text);
 	if (!(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit)) {
-		throw new InvalidArgumentError(`expected a whole number from 1 to ${maxLimit}`);
+		throw new InvalidArgumentError(`must be a whole number from 1 to ${maxLimit}`);
 	}
 	return limit;
 }

@@ -39,7 +39,7 @@ export function historyText(
 			`  ${factsOf(version, isWide).join(", ")}\n`,
 			...changeLines(changes ?? [], { width, color: io.color, isWide }),
 			...(changes === undefined && version.change === Change.UPDATED
-				? ["  the version before is not shown, so neither is what changed\n"]
+				? ["  what changed is not known: the previous version is not available\n"]
 				: []),
 		].join("");
 	});
@@ -47,16 +47,16 @@ export function historyText(
 }
 
 function completenessText(
-	{ includesCreation, completeSince, completeSinceVersion }: Completeness,
+	{ includesCreation, completeSince, completeSinceVersion, hasMore }: Completeness,
 	nowMs: number,
 	isWide: boolean,
 ): string {
 	if (includesCreation) {
-		return "complete since its creation";
+		return "complete since the resource was created";
 	}
 	const version = isWide ? `, version ${completeSinceVersion}` : "";
 	const since = `${timeText(completeSince)} (${ago(completeSince, nowMs)} ago${version})`;
-	return `complete since ${since}, without its creation`;
+	return `complete since ${since}; ${hasMore ? "older versions are not shown" : "earlier changes are not known"}`;
 }
 
 /** As in `version 42: updated 5m ago by alice`. */
@@ -66,7 +66,7 @@ function headingOf(
 ): string {
 	const age = ago(writtenAt, nowMs);
 	const when = age === "" ? "" : ` ${age} ago`;
-	const by = writtenBy === "" ? ", by whom is not known" : ` by ${writtenBy}`;
+	const by = writtenBy === "" ? " by an unknown writer" : ` by ${writtenBy}`;
 	return oneLine(`version ${version}: ${words[change] ?? "written"}${when}${by}`);
 }
 
