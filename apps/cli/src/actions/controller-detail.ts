@@ -170,13 +170,14 @@ function reconcilesText({ reconciles }: Controller): string {
 	const times =
 		all === 0
 			? ""
-			: `, ${milliseconds(meanMs)} on average, at most ${milliseconds(longestMs(longest))}`;
-	const tooLong = overdue === 0n ? "" : `, ${overdue} aborted after their time limit`;
+			: `, ${milliseconds(meanMs)} on average${longest === undefined ? "" : `, at most ${milliseconds(longestMs(longest))}`}`;
+	const tooLong = overdue === 0n ? "" : `, ${overdue} exceeded the time limit`;
 	return `${succeeded} succeeded, ${failed} failed${tooLong}${times}`;
 }
 
-function longestMs(longest: Duration | undefined): number {
-	return longest === undefined ? 0 : durationMs(longest);
+/** At least 1: servers report whole milliseconds. */
+function longestMs(longest: Duration): number {
+	return Math.max(1, durationMs(longest));
 }
 
 /** With three digits. */

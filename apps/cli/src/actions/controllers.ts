@@ -148,12 +148,12 @@ function stillRunningCell({ stillRunning, overdue }: Controller): Cell {
 		// The server reports those of earlier runs by key alone.
 		return overdue.length === 0
 			? plainCell("")
-			: { text: `${overdue.length} (${overdue[0]})`, tone: "bad" };
+			: { text: `${overdue.length} (${resourceOfKey(overdue[0] ?? "")})`, tone: "bad" };
 	}
 	const time =
 		longest.running === undefined ? "" : ` for ${shortDuration(durationMs(longest.running))}`;
 	return {
-		text: `${stillRunning.length} (${longest.key}${time})`,
+		text: `${stillRunning.length} (${resourceOfKey(longest.key)}${time})`,
 		tone: overdue.length > 0 ? "bad" : "unsure",
 	};
 }

@@ -13,7 +13,7 @@ export function resourceOfKey(key: string): string {
 	return key.split("/").slice(1).filter(Boolean).join("/");
 }
 
-/** What a controller does with a resource, for people: `running for 12s`, `retried in 8s`. */
+/** What a controller does with a resource, for people: `running for 12s`, `failed, retry in 8s`. */
 function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 	const since = inState === undefined ? "" : ` for ${short(inState)}`;
 	const isFailing = failure !== undefined;
@@ -26,7 +26,7 @@ function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 			const isSoon = dueIn !== undefined && durationMs(dueIn) < 1_000;
 			const when = dueIn === undefined ? "later" : isSoon ? "soon" : `in ${short(dueIn)}`;
 			return isFailing
-				? { text: `failed, retried ${when}`, tone: "bad" }
+				? { text: `failed, retry ${when}`, tone: "bad" }
 				: { text: `done, again ${when}`, tone: "good" };
 		}
 		case ReconcileState.RUNNING:
@@ -34,7 +34,7 @@ function stateCell({ state, inState, dueIn, failure }: Reconcile): Cell {
 		case ReconcileState.OVERDUE:
 			return { text: `overdue, running${since}`, tone: "bad" };
 		case ReconcileState.HELD:
-			return { text: `waits for its own writes${since}`, tone: "unsure" };
+			return { text: `waiting for its own writes${since}`, tone: "unsure" };
 		case ReconcileState.ELSEWHERE:
 			return { text: "on another server", tone: "unsure" };
 		case ReconcileState.STOPPED:
