@@ -99,25 +99,25 @@ async function editedText(io: ServerSession["io"], file: string): Promise<string
 	const code = await io.runEditor(command, file).catch((error: unknown) => {
 		throw new Failure(
 			exitCodes.failed,
-			`the editor can't be started: ${reasonOf(error)}; its file is ${file}`,
+			`the editor can't be started: ${reasonOf(error)}; the edited file is ${file}`,
 		);
 	});
 	if (code !== 0) {
 		throw new Failure(
 			exitCodes.failed,
-			`the editor exited with code ${code}, and nothing was changed; its file is ${file}${code === noSuchCommand ? `. Is ${command} installed? Set EDITOR to the one to use` : ""}`,
+			`the editor exited with code ${code}, so nothing was changed; the edited file is ${file}${code === noSuchCommand ? `. Is ${command} installed? Set VISUAL or EDITOR to another editor` : ""}`,
 		);
 	}
 	let bytes: Buffer;
 	try {
 		bytes = readFileSync(file);
 	} catch (error) {
-		throw new Failure(exitCodes.failed, `the editor has left no file: ${reasonOf(error)}`);
+		throw new Failure(exitCodes.failed, `the editor left no file: ${reasonOf(error)}`);
 	}
 	if (!isUtf8(bytes)) {
 		throw new Failure(
 			exitCodes.usage,
-			`the editor has not saved UTF-8, and nothing was changed; its file is ${file}`,
+			`the edited file is not valid UTF-8, so nothing was changed: ${file}`,
 		);
 	}
 	return bytes.toString();

@@ -146,7 +146,7 @@ describe("edit", () => {
 		expect(readFileSync(file, "utf8")).toContain("title: Mine");
 		rmSync(dirname(file), { recursive: true });
 		const later = await edit([(text) => text.replace("title: Alien", 'title: ""')]);
-		expect(later.err).toContain(`its file is ${later.file}`);
+		expect(later.err).toContain(`the edited file is ${later.file}`);
 		expect(readFileSync(later.file, "utf8")).toContain('title: ""');
 		rmSync(dirname(later.file), { recursive: true });
 	});
@@ -167,17 +167,17 @@ describe("edit", () => {
 			return err.replace(file, "FILE");
 		};
 		expect(await outcome(async () => 127)).toBe(
-			"plinth: the editor exited with code 127, and nothing was changed; its file is FILE. Is the-editor installed? Set EDITOR to the one to use\n",
+			"plinth: the editor exited with code 127, so nothing was changed; the edited file is FILE. Is the-editor installed? Set VISUAL or EDITOR to another editor\n",
 		);
 		const failing = () => Promise.reject(new Error("spawn sh ENOENT"));
 		expect(await outcome(failing)).toBe(
-			"plinth: the editor can't be started: spawn sh ENOENT; its file is FILE\n",
+			"plinth: the editor can't be started: spawn sh ENOENT; the edited file is FILE\n",
 		);
 		const removing = async (_command: string, path: string) => {
 			rmSync(path);
 			return 0;
 		};
-		expect(await outcome(removing)).toContain("the editor has left no file: ENOENT");
+		expect(await outcome(removing)).toContain("the editor left no file: ENOENT");
 		expect(await title()).toBe("Alien");
 	});
 
@@ -242,7 +242,7 @@ describe("edit", () => {
 		});
 		expect(code).toBe(2);
 		expect(err).toBe(
-			`plinth: the editor has not saved UTF-8, and nothing was changed; its file is ${file}\n`,
+			`plinth: the edited file is not valid UTF-8, so nothing was changed: ${file}\n`,
 		);
 		expect(await title()).toBe("Alien");
 		expect(readFileSync(file, "latin1")).toContain("title: Äliens");
@@ -252,7 +252,7 @@ describe("edit", () => {
 	it("says so where the editor fails, or another resource is left", async () => {
 		const failed = await edit([]);
 		expect(failed).toMatchObject({ code: 1 });
-		expect(failed.err).toContain("the editor exited with code 1, and nothing was changed");
+		expect(failed.err).toContain("the editor exited with code 1, so nothing was changed");
 		const renamed = await edit([(text) => text.replace("name: alien", "name: other")], false);
 		expect(renamed.err).toContain("an edit can't rename");
 		for (const { file } of [failed, renamed]) {
