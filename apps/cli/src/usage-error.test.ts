@@ -41,13 +41,13 @@ describe("another mistake in the command line", () => {
 			["dev"],
 			"unknown command 'dev': it is a command of projects that depend on @plinth/plinth; run it in one, as npx plinth dev (npm create plinth@latest makes a project)",
 		],
-		[["completion", "tcsh"], 'invalid value "tcsh" of <shell>: allowed are bash, zsh, fish'],
+		[["completion", "tcsh"], 'invalid value "tcsh" for <shell>: must be one of bash, zsh, fish'],
 		[["get"], "missing required argument 'type'"],
 		[["apply"], "missing required flag -f, --filename <file...>"],
 		[["wait", "film", "--for"], "--for <what> needs a value"],
 		[
 			["get", "film", "-o", "xml"],
-			'invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name, wide',
+			'invalid value "xml" for -o, --output <format>: must be one of table, yaml, json, name, wide',
 		],
 	])("is reported: %j", async (args, expected) => {
 		expect(await usageError(...args)).toBe(`plinth: ${expected}`);

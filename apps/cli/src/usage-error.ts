@@ -46,12 +46,13 @@ function renamed(message: string): string {
 		.replace(/^option '(.*)' argument missing$/, "$1 needs a value")
 		.replace(
 			/^option '(.*)' argument '(.*)' is invalid\. Allowed choices are (.*)\.$/,
-			'invalid value "$2" of $1: allowed are $3',
+			'invalid value "$2" for $1: must be one of $3',
 		)
 		.replace(
 			/^command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/,
-			'invalid value "$1" of <$2>: allowed are $3',
+			'invalid value "$1" for <$2>: must be one of $3',
 		)
+		.replace(/^option '(.*)' argument '(.*)' is invalid\. /, 'invalid value "$2" for $1: ')
 		.replace(/^option /, "flag ")
 		.replace(" cannot be used with option ", " can't be used with flag ");
 }

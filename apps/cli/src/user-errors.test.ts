@@ -107,7 +107,7 @@ const files: readonly (readonly [string, readonly string[], readonly string[]])[
 		"a type that the server lacks",
 		["type: Studio", "name: a"],
 		[
-			"standard input:1:7 (document 1): type: unknown type Studio: list the types with plinth types; one that is missing there needs its module in the server (plinth-server --module)",
+			"standard input:1:7 (document 1): type: unknown type Studio: `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)",
 		],
 	],
 	[
@@ -220,7 +220,7 @@ describe("an error of a user is a sentence", () => {
 		await new Promise((resolve) => other.close(resolve));
 		const message = await messageOf(unreachable, ["types", "--server", `http://127.0.0.1:${port}`]);
 		expect(message.replaceAll(String(port), "PORT")).toBe(
-			"plinth: can't reach http://127.0.0.1:PORT: connect ECONNREFUSED 127.0.0.1:PORT. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context\n",
+			"plinth: can't reach http://127.0.0.1:PORT: connect ECONNREFUSED 127.0.0.1:PORT. Is the server running at this address? Change the address with --server, PLINTH_SERVER or a context\n",
 		);
 	});
 

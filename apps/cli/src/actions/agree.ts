@@ -16,7 +16,7 @@ export interface AgreementFlags {
 export function assertMayAsk(io: Io, { yes, dryRun }: AgreementFlags, action: string): void {
 	if (!(yes || dryRun || io.isInteractive)) {
 		throw usageFailure(
-			`nobody can be asked here whether to ${action}: see what would happen with --dry-run=server, then use --yes`,
+			`can't ask whether to ${action}: this is not a terminal. Preview it with --dry-run=server, then pass --yes`,
 		);
 	}
 }

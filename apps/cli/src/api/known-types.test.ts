@@ -16,7 +16,7 @@ describe("a type by a word", () => {
 	it.each([
 		["Films1", "did you mean Film?"],
 		["cinema.v1.Flim", "did you mean cinema.v1.Film?"],
-		["x", "list the types with plinth types"],
+		["x", "`plinth types` lists those of the server"],
 	])("is suggested, or where to look: %s", (word, hint) => {
 		expect(() => types.find(word)).toThrow(`unknown type ${word}`);
 		expect(() => types.find(word)).toThrow(hint);

@@ -78,7 +78,7 @@ export class KnownTypes {
 				this.all.map(({ type }) => type.kind),
 			);
 		return near === undefined
-			? ": list the types with plinth types; one that is missing there needs its module in the server (plinth-server --module)"
+			? ": `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)"
 			: `; did you mean ${near}?`;
 	}
 }

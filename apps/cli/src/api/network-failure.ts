@@ -22,7 +22,7 @@ export function networkAdvice(error: ConnectError, server: string): string {
 	if (isClosedSilently(error) && protocol === "http:") {
 		return `${server} closed the connection without a response. Is it ${otherScheme(server)}?`;
 	}
-	return `can't reach ${server}: ${causeOf(error)}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context`;
+	return `can't reach ${server}: ${causeOf(error)}. Is the server running at this address? Change the address with --server, PLINTH_SERVER or a context`;
 }
 
 function codeOf({ cause }: ConnectError): string | undefined {

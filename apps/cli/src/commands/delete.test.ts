@@ -54,7 +54,7 @@ describe("plinth delete --all", () => {
 	it("deletes nothing where nobody can be asked, in a dry run, or with names", async () => {
 		expect(await run(["delete", "film", "--all"])).toMatchObject({
 			code: 2,
-			err: expect.stringContaining("nobody can be asked here whether to delete these resources"),
+			err: expect.stringContaining("can't ask whether to delete these resources"),
 		});
 		expect((await run(["delete", "film", "--all", "--dry-run=server"])).out).toBe(
 			"cinema.v1.Film/alien deleted (server dry run)\ncinema.v1.Film/brazil deleted (server dry run)\n",

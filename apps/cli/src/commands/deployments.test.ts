@@ -74,7 +74,7 @@ describe("deployments", () => {
 		const settle = ["deployments", "settle", "cinema-r1-2"];
 		expect(await run(settle)).toMatchObject({
 			code: 2,
-			err: expect.stringContaining("--dry-run=server, then use --yes"),
+			err: expect.stringContaining("--dry-run=server, then pass --yes"),
 		});
 		const asked: string[] = [];
 		const replying = (answer: string) => ({

@@ -197,7 +197,7 @@ describe("get", () => {
 		[
 			["get", "Studio"],
 			2,
-			"plinth: unknown type Studio: list the types with plinth types; one that is missing there needs its module in the server (plinth-server --module)\n",
+			"plinth: unknown type Studio: `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)\n",
 		],
 		[["get", "Film", "nope"], 3, "plinth: cinema.v1.Film default/default/nope not found\n"],
 		[
@@ -219,7 +219,7 @@ describe("get", () => {
 		[
 			["get", "Film", "-o", "xml"],
 			2,
-			'plinth: invalid value "xml" of -o, --output <format>: allowed are table, yaml, json, name, wide\n(run it with --help for usage)\n',
+			'plinth: invalid value "xml" for -o, --output <format>: must be one of table, yaml, json, name, wide\n(run it with --help for usage)\n',
 		],
 	])("refuses %j", async (args, code, err) => {
 		expect(await run(args)).toEqual({ code, out: "", err });
@@ -360,7 +360,7 @@ describe("a server that refuses or is not there", () => {
 		const { code, err } = await runPlinth(["get", "Film", "--server", gone.address]);
 		expect(code).toBe(6);
 		expect(err).toBe(
-			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running, and is this its address? Set another one with --server, PLINTH_SERVER or a context\n`,
+			`plinth: can't reach ${gone.address}: connect ECONNREFUSED ${new URL(gone.address).host}. Is the server running at this address? Change the address with --server, PLINTH_SERVER or a context\n`,
 		);
 	});
 

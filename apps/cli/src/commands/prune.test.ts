@@ -85,7 +85,7 @@ describe("apply --prune", () => {
 		expect(failed.err).toContain("nothing is pruned, since not all documents were applied");
 		for (const [args, problem] of [
 			[["--prune", "Film", "--yes"], "name it with --set"],
-			[prune, "use --yes"],
+			[prune, "pass --yes"],
 			[["--set", "Shop!"], "the name of a set must consist of lower-case letters"],
 			[["--set", "shop", "--prune", "Nope", "--yes"], "unknown type Nope"],
 		] as const) {
