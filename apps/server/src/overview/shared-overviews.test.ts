@@ -6,6 +6,7 @@ import {
 	type Overview,
 	OverviewSchema,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
+import { tokenOf } from "@plinth/resource-service";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import { SharedOverviews } from "./shared-overviews.ts";
@@ -15,7 +16,8 @@ const own = { name: "host/1", address: "http://10.0.0.1", startedAtMs: 0, versio
 /** Overviews of a server of a cluster, with the tokens of the questions to others, and the number of own overviews. */
 function start() {
 	const clock = new FakeClock();
-	const asked: string[] = [];
+	const asked: (string | undefined)[] = [];
+	const headers: Headers[] = [];
 	let taken = 0;
 	/** Settles what the others report. */
 	let others: Promise<readonly ServerReport<never>[]> = Promise.resolve([]);
@@ -28,7 +30,8 @@ function start() {
 		cluster: {
 			own,
 			askOthers: (call) => {
-				asked.push(call.requestHeader.get("authorization") ?? "");
+				asked.push(tokenOf(call));
+				headers.push(call.requestHeader);
 				return others;
 			},
 		},
@@ -36,17 +39,18 @@ function start() {
 		end: new AbortController().signal,
 	});
 	const take = (token: string, thisServerOnly = false): Promise<Overview> =>
-		overviews.take(callOf(token), thisServerOnly);
+		overviews.take(callOf({ authorization: `Bearer ${token}` }), thisServerOnly);
+	const takeWith = (sent: Record<string, string>) => overviews.take(callOf(sent), false);
 	return {
-		...{ clock, asked, take, taken: () => taken },
+		...{ clock, asked, headers, take, takeWith, taken: () => taken },
 		othersReport: (reports: typeof others) => {
 			others = reports;
 		},
 	};
 }
 
-function callOf(token: string): ReportCall {
-	const requestHeader = new Headers({ authorization: `Bearer ${token}` });
+function callOf(sent: Record<string, string>): ReportCall {
+	const requestHeader = new Headers(sent);
 	const { signal } = new AbortController();
 	return { requestHeader, signal, timeoutMs: () => undefined, values: createContextValues() };
 }
@@ -90,12 +94,44 @@ describe("shared overviews", () => {
 			take("a"),
 			take("c", true),
 		]);
-		expect(asked).toEqual(["Bearer a", "Bearer b"]);
+		expect(asked).toEqual(["a", "b"]);
 		expect(again).toBe(a);
 		expect(b).not.toBe(a);
 		expect(alone.servers).toHaveLength(1);
 		// The own part is the same for all.
 		expect(taken()).toBe(1);
+	});
+
+	it("are the same for a token however it is sent, and for all calls without one", async () => {
+		const { takeWith, asked } = start();
+		const withToken = [
+			{ authorization: "Bearer a" },
+			{ authorization: "bearer a" },
+			{ "x-plinth-token": "a" },
+		];
+		expect(new Set(await Promise.all(withToken.map(takeWith))).size).toBe(1);
+		const without = [{}, { authorization: "Basic eDp5" }, { authorization: "Basic ejp6" }];
+		expect(new Set(await Promise.all(without.map(takeWith))).size).toBe(1);
+		expect(asked).toEqual(["a", undefined]);
+	});
+
+	it("do not depend on other headers of the call that is the first", async () => {
+		const { takeWith, headers } = start();
+		await takeWith({ authorization: "Bearer a", "x-plinth-consistency-mode": "malformed" });
+		expect(headers.map((sent) => [...sent.keys()])).toEqual([["x-plinth-token"]]);
+	});
+
+	it("are remembered for a bounded number of tokens, those used last", async () => {
+		const { clock, take } = start();
+		const hasRates = async (token: string) => (await take(token)).rateInterval !== undefined;
+		await take("seldom");
+		for (let other = 0; other < 1_000; other += 1) {
+			await take(`other-${other}`);
+			clock.advance(10);
+			await take("often");
+		}
+		expect(await hasRates("often")).toBe(true);
+		expect(await hasRates("seldom")).toBe(false);
 	});
 
 	it("have rates since the last one, unless that is too old", async () => {

@@ -4,7 +4,7 @@ import {
 	type Overview,
 	ServerService,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
-import { tokenHash, tokenHeader } from "@plinth/resource-service";
+import { tokenHash, tokenHeader, tokenOf } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
 import { mergeOverviews, type OverviewReports } from "./merge-overviews.ts";
 
@@ -24,6 +24,9 @@ const sharedForMs = 500;
 /** Rates are measured since an overview that is not older. */
 const rememberedForMs = 120_000;
 
+/** For so many tokens at most: a server that needs no token admits any. The one used least recently is forgotten first. */
+const rememberedTokens = 256;
+
 /**
  * The overviews of all calls. Calls at about the same time share one, so that its cost does not grow with the number of
  * viewers; without calls, nothing is computed.
@@ -32,7 +35,11 @@ const rememberedForMs = 120_000;
  */
 export class SharedOverviews {
 	readonly #options: SharedOverviewsOptions;
-	readonly #byToken = new Map<string, SharedOverview>();
+	/** By the hash of the token, in the order of the last use. */
+	readonly #byToken = new Map<
+		string,
+		{ readonly shared: SharedOverview; readonly usedMs: number }
+	>();
 	readonly #ofThisServer: SharedOverview;
 	/** The newest own overview, for all tokens. */
 	#own: { readonly overview: Overview; readonly takenMs: number } | undefined;
@@ -49,23 +56,27 @@ export class SharedOverviews {
 	}
 
 	#of(call: ReportCall): SharedOverview {
-		const { clock, cluster, end } = this.#options;
-		const { requestHeader: sent } = call;
-		const key = tokenHash(sent.get("authorization") ?? sent.get(tokenHeader) ?? "");
-		let shared = this.#byToken.get(key);
-		if (shared === undefined) {
-			this.#forgetOld();
-			shared = new SharedOverview(clock, async ({ requestHeader, values }) => {
-				// Other calls share it: it must not end with this one.
-				const detached: ReportCall = {
-					...{ requestHeader, values, signal: end },
-					timeoutMs: () => undefined,
-				};
-				return this.#reportsOf(await cluster.askOthers(detached, askOne));
-			});
-			this.#byToken.set(key, shared);
-		}
+		const { clock } = this.#options;
+		const key = tokenHash(tokenIn(call) ?? "");
+		const shared =
+			this.#byToken.get(key)?.shared ??
+			new SharedOverview(clock, (first) => this.#ofAllServers(first));
+		this.#byToken.delete(key);
+		this.#byToken.set(key, { shared, usedMs: clock.monotonic() });
+		this.#forgetOld();
 		return shared;
+	}
+
+	async #ofAllServers(call: ReportCall): Promise<OverviewReports> {
+		const { cluster, end } = this.#options;
+		const token = tokenIn(call);
+		// Other calls with the token share it: it must not end with this one, or depend on its other headers.
+		const detached: ReportCall = {
+			...{ values: call.values, signal: end },
+			requestHeader: new Headers(token === undefined ? {} : { [tokenHeader]: token }),
+			timeoutMs: () => undefined,
+		};
+		return this.#reportsOf(await cluster.askOthers(detached, askOne));
 	}
 
 	#reportsOf(others: readonly ServerReport<Overview>[]): OverviewReports {
@@ -87,9 +98,10 @@ export class SharedOverviews {
 	#forgetOld(): void {
 		const nowMs = this.#options.clock.monotonic();
 		for (const [key, { usedMs }] of this.#byToken) {
-			if (nowMs - usedMs > rememberedForMs) {
-				this.#byToken.delete(key);
+			if (this.#byToken.size <= rememberedTokens && nowMs - usedMs <= rememberedForMs) {
+				break;
 			}
+			this.#byToken.delete(key);
 		}
 	}
 }
@@ -105,11 +117,6 @@ class SharedOverview {
 	constructor(clock: Clock, collect: (call: ReportCall) => Promise<OverviewReports>) {
 		this.#clock = clock;
 		this.#collect = collect;
-	}
-
-	/** When it was taken last, on the monotonic clock. */
-	get usedMs(): number {
-		return this.#current?.begunMs ?? this.#clock.monotonic();
 	}
 
 	take(call: ReportCall): Promise<Overview> {
@@ -139,6 +146,15 @@ class SharedOverview {
 		} finally {
 			this.#isCollecting = false;
 		}
+	}
+}
+
+/** The token of a call. A server that needs none has admitted calls with any header. */
+function tokenIn(call: ReportCall): string | undefined {
+	try {
+		return tokenOf(call);
+	} catch {
+		return undefined;
 	}
 }
 
