@@ -166,7 +166,7 @@ function headersOf(call: ReportCall, { secret }: ServerRecord): Record<string, s
 }
 
 /** The token of a call. A server that needs none has admitted calls with any header. */
-function tokenIn(call: ReportCall): string | undefined {
+export function tokenIn(call: Pick<ReportCall, "requestHeader">): string | undefined {
 	try {
 		return tokenOf(call);
 	} catch {

@@ -4,8 +4,9 @@ import {
 	type Overview,
 	ServerService,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
-import { tokenHash, tokenHeader, tokenOf } from "@plinth/resource-service";
+import { tokenHash, tokenHeader } from "@plinth/resource-service";
 import type { Clock } from "@plinth/runtime";
+import { tokenIn } from "../cluster/other-servers.ts";
 import { mergeOverviews, type OverviewReports } from "./merge-overviews.ts";
 
 /** Options of `SharedOverviews`. */
@@ -146,15 +147,6 @@ class SharedOverview {
 		} finally {
 			this.#isCollecting = false;
 		}
-	}
-}
-
-/** The token of a call. A server that needs none has admitted calls with any header. */
-function tokenIn(call: ReportCall): string | undefined {
-	try {
-		return tokenOf(call);
-	} catch {
-		return undefined;
 	}
 }
 
