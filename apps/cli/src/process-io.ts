@@ -47,7 +47,8 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 function processTerminal(): Terminal {
 	const { stdin, stdout } = process;
 	return {
-		size: () => ({ columns: stdout.columns, rows: stdout.rows }),
+		// Terminals that do not know their size, such as serial ones, report 0.
+		size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
 		open: ({ onKey, onResize }) => {
 			const onData = (keys: string) => [...keys].forEach(onKey);
 			stdout.on("resize", onResize);

@@ -7,7 +7,7 @@ import { followOverviews } from "../api/overviews.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { parseDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { usageFailure } from "../failure.ts";
+import { Failure, usageFailure } from "../failure.ts";
 import type { Terminal } from "../io.ts";
 import { renderOverview, type ShownOverview } from "../top/render-overview.ts";
 import { Screen } from "../top/screen.ts";
@@ -37,11 +37,14 @@ export async function top(
 		: showLive(session, terminal, intervalMs);
 }
 
-/** Prints the second overview, which has rates. */
+/** Prints the second overview, which has rates. A script does not wait for a server that may never be there again. */
 async function showOnce(session: ServerSession, output: TopFlags["output"]): Promise<ExitCode> {
 	const { io } = session;
 	for await (const change of followOverviews(session, leastMs)) {
-		if (change.kind === "overview" && change.overview.rateInterval !== undefined) {
+		if (change.kind === "lost") {
+			throw new Failure(exitCodes.unreachable, `connection lost: ${change.reason}`);
+		}
+		if (change.overview.rateInterval !== undefined) {
 			io.out(await printed(session, change.overview, output));
 			break;
 		}

@@ -79,6 +79,17 @@ describe("plinth top", () => {
 		expect(once.out).not.toContain(entered);
 	});
 
+	it("fails, and does not wait, if the connection is lost before it has rates", async () => {
+		const server = await startServer();
+		const once = startPlinth(["top", "--once", "--server", server.address]);
+		// The first overview arrives at once, and the next one half a second later at the earliest.
+		await new Promise((resolve) => setTimeout(resolve, 400));
+		await server.stop();
+		const { code, out, err } = await once.ended;
+		expect([code, out]).toEqual([6, ""]);
+		expect(err).toMatch(/^plinth: /);
+	});
+
 	it("prints JSON and YAML once", async () => {
 		const { address } = await startServer();
 		const terminal = new FakeTerminal();
