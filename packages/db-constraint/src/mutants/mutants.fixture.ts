@@ -56,7 +56,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish by versions that are not served": {
 		rule: "A new reference of a user names a version that the target's deployment serves.",
-		seed: 47,
+		seed: 11,
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
@@ -72,11 +72,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
-		seed: 15,
+		seed: 3,
 	},
 	"drop a source that is absent from the registry view": {
 		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
-		seed: 19,
+		seed: 9,
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
@@ -84,7 +84,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
-		seed: 4,
+		seed: 0,
 	},
 	"revert DELETING": {
 		rule: "DELETING is irrevocable.",
@@ -93,11 +93,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a check of a crashed server CHECKING": {
 		rule: "A check that has taken too long ends.",
-		seed: 0,
+		seed: 7,
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
-		seed: 2,
+		seed: 4,
 	},
 	"act on a deletion by name instead of uid": {
 		rule: "What acts on a deletion names the incarnation.",
@@ -106,7 +106,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
-		seed: 55,
+		seed: 21,
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
@@ -122,7 +122,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
-		seed: 1,
+		seed: 0,
 	},
 	"retry a waiting deletion with each change of its name": {
 		rule: "A deletion that waits is not tried before it is due.",
@@ -143,7 +143,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"control shadows only until the version is switched": {
 		rule: "The controllers of the next version start once those of the last one have stopped.",
-		seed: 15,
+		seed: 18,
 	},
 	"begin a schema without making it the active one": {
 		rule: "A server makes its schema the active one before its first commit.",
@@ -151,7 +151,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete the schema in one attempt": {
 		rule: "Steps of a start that fail are tried again.",
-		seed: 24,
+		seed: 37,
 	},
 	"serve before the other deployments are known": {
 		rule: "A server takes writes once it knows the other deployments.",
@@ -159,7 +159,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 328,
+		seed: 54,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -188,7 +188,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
-		seed: 1,
+		seed: 4,
 	},
 	"count the report of a restored registry itself": {
 		rule: "A restored registry is complete only once another deployment has reported.",
@@ -200,7 +200,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"foretell the deletion of what is blocked": {
 		rule: "The plan of a deletion says what a block keeps.",
-		seed: 30,
+		seed: 50,
 	},
 	"foretell that what has lost its owners stays": {
 		rule: "The plan of a deletion says what is deleted with its owners.",
@@ -215,7 +215,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
-		seed: 60,
+		seed: 126,
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
@@ -231,7 +231,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report to a successor in one attempt": {
 		rule: "References are established with a successor until that succeeds.",
-		seed: 12,
+		seed: 44,
 		options: ["--losses", "1"],
 	},
 	"take references for established under another uid": {
@@ -257,7 +257,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"receive no reports of releases": {
 		rule: "The controllers receive reports of releases.",
-		seed: 1,
+		seed: 0,
 	},
 	"take a restored registry for a complete one": {
 		rule: "A meta deployment that was restored is not complete.",
@@ -332,11 +332,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep the handlers of a former hold": {
 		rule: "Passes write with the fence under which they run.",
-		seed: 10,
+		seed: 3,
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 29,
+		seed: 26,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",
