@@ -44,6 +44,9 @@ export interface CommitResult {
 	 * The revision of the commit; empty if nothing changed. For a dry run, the newest revision.
 	 */
 	readonly version: string;
-	/** Per mutation: the stored resource; `undefined` for deletions and asserts. */
+	/**
+	 * Per mutation: the stored resource; `undefined` for deletions and asserts. Decorators that commit further mutations
+	 * behind those of the caller may leave theirs at the end.
+	 */
 	readonly resources: readonly (Resource | undefined)[];
 }

@@ -14,7 +14,7 @@ import {
 } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { HolderQuery } from "../protocol/holder-query.ts";
-import { assertDescriptor } from "../schema/descriptor-record.ts";
+import { assertDescriptor, knownDescriptor } from "../schema/descriptor-record.ts";
 import { referencesFinalizer } from "../shadow/shadow.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
 import { CommitAttempt } from "./commit-attempt.ts";
@@ -56,9 +56,13 @@ function commit(
 		return context.backend.commit(mutations, withoutRebase(options));
 	}
 	const plain = isPlain(context, mutations, options.rebase !== undefined);
-	return plain === false
-		? commitConstrained(context, holderQuery, mutations, withoutRebase(options))
-		: commitPlain(context, holderQuery, plain, mutations, options);
+	if (plain === false) {
+		return commitConstrained(context, holderQuery, mutations, withoutRebase(options));
+	}
+	const descriptor = plain === true ? knownDescriptor(context) : undefined;
+	return descriptor === undefined
+		? commitIfPlain(context, holderQuery, mutations, options, plain)
+		: commitPlain(context, holderQuery, mutations, options, descriptor);
 }
 
 function withoutRebase(options: CommitOptions): CommitOptions {
@@ -174,46 +178,53 @@ function isUnrelated(resource: Resource): boolean {
 	);
 }
 
-/**
- * Commits what does not concern references. Every write of a type without references comes here, so the usual case is
- * one promise and no lookup.
- */
-async function commitPlain(
+/** Commits once it is known whether the mutations concern references, and which descriptor is active. */
+async function commitIfPlain(
 	context: ConstraintContext,
 	holderQuery: HolderQuery,
-	isPlain: true | Promise<boolean>,
 	mutations: readonly Mutation[],
 	options: CommitOptions,
+	isPlain: true | Promise<boolean>,
+): Promise<CommitResult> {
+	return (await isPlain)
+		? commitPlain(context, holderQuery, mutations, options, await assertDescriptor(context))
+		: commitConstrained(context, holderQuery, mutations, withoutRebase(options));
+}
+
+/**
+ * Commits what does not concern references. Almost every write of a type without references begins here, so it looks
+ * nothing up, and copies nothing: not even the result of the storage, which ends with that of the descriptor's assert.
+ * An async function would cost as much as all of it.
+ */
+function commitPlain(
+	context: ConstraintContext,
+	holderQuery: HolderQuery,
+	mutations: readonly Mutation[],
+	options: CommitOptions,
+	descriptor: Mutation,
 ): Promise<CommitResult> {
 	const { rebase } = options;
-	if (isPlain === true || (await isPlain)) {
-		const asserted = assertDescriptor(context);
-		const descriptor = asserted instanceof Promise ? await asserted : asserted;
-		let decided = mutations.length;
-		const rebasePlain = (given: Rebase): Rebase => {
-			return (stored) => {
-				const rebased = given(stored);
-				if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
-					return undefined;
-				}
-				decided = rebased.length;
-				return [...rebased, descriptor];
-			};
-		};
-		try {
-			const { version, resources } = await context.backend.commit(
-				[...mutations, descriptor],
-				rebase === undefined ? options : { ...options, rebase: rebasePlain(rebase) },
-			);
-			return { version, resources: resources.slice(0, decided) };
-		} catch (failure) {
-			if (!(isConflict(failure) && failure.mutations.includes(decided))) {
-				throw failure;
-			}
-			// Another schema has become active, or may have.
+	let decided = mutations.length;
+	const rebasePlain: Rebase = (stored) => {
+		const rebased = rebase?.(stored);
+		if (rebased === undefined || !isPlainOver(context, rebased, stored)) {
+			return undefined;
 		}
-	}
-	return commitConstrained(context, holderQuery, mutations, withoutRebase(options));
+		decided = rebased.length;
+		return [...rebased, descriptor];
+	};
+	return context.backend
+		.commit(
+			[...mutations, descriptor],
+			rebase === undefined ? options : { ...options, rebase: rebasePlain },
+		)
+		.then(undefined, (failure) => {
+			if (isConflict(failure) && failure.mutations.includes(decided)) {
+				// Another schema has become active, or may have.
+				return commitConstrained(context, holderQuery, mutations, withoutRebase(options));
+			}
+			throw failure;
+		});
 }
 
 /** Whether mutations put nothing but the resource that replaces the stored one, and don't concern references. */

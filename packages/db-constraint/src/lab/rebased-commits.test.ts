@@ -37,7 +37,7 @@ describe("a commit that is decided again", () => {
 				rebase: (stored) => [put(labeled(`over ${stored?.metadata.text}`), stored)],
 			}),
 		);
-		expect(resources.map((resource) => resource?.metadata)).toEqual([{ text: "over theirs" }]);
+		expect(resources[0]?.metadata).toEqual({ text: "over theirs" });
 	});
 
 	it("conflicts if the stored resource is referenced by now", async () => {

@@ -14,14 +14,24 @@ const descriptorId = Object.freeze(recordId(descriptorRecord));
  *
  * @throws Refused Unavailable if that has happened, or the schema is not active yet.
  */
-export function assertDescriptor(
+export async function assertDescriptor(
 	context: Pick<ConstraintContext, "backend" | "descriptor" | "index">,
-): Mutation | Promise<Mutation> {
-	// Every commit needs the record: the copy in the index is slightly stale at worst.
-	const known = context.index.descriptor;
-	return known?.fingerprint === context.descriptor.fingerprint
+): Promise<Mutation> {
+	return knownDescriptor(context) ?? assertStoredDescriptor(context);
+}
+
+/**
+ * The assert of `assertDescriptor`, if it is known without reading: every commit needs the record, and the copy in the
+ * index is slightly stale at worst.
+ */
+export function knownDescriptor({
+	descriptor,
+	index,
+}: Pick<ConstraintContext, "descriptor" | "index">): Mutation | undefined {
+	const known = index.descriptor;
+	return known?.fingerprint === descriptor.fingerprint
 		? { op: "assert", id: descriptorId, expectedVersion: known.version }
-		: assertStoredDescriptor(context);
+		: undefined;
 }
 
 async function assertStoredDescriptor({
