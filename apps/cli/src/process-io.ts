@@ -29,7 +29,8 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 			}
 		},
 		isInteractive: stdin.isTTY === true && stdout.isTTY === true,
-		width: stdout.isTTY ? stdout.columns : undefined,
+		// A terminal that does not know its size reports 0.
+		width: (stdout.isTTY && stdout.columns) || undefined,
 		terminal: stdout.isTTY && env.TERM !== "dumb" ? processTerminal() : undefined,
 		// https://no-color.org
 		color: stdout.isTTY === true && !env.NO_COLOR && env.TERM !== "dumb",

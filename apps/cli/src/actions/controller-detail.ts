@@ -90,21 +90,34 @@ interface ServerColumn extends TableColumn {
 const serverColumns: readonly ServerColumn[] = [
 	{ heading: "SERVER", cut: true, of: ({ server }) => plainCell(server) },
 	{ heading: "PHASE", cut: false, of: ({ phase }) => phaseCell(phase) },
-	{ heading: "SINCE", cut: false, of: ({ inPhase }) => plainCell(short(inPhase)) },
-	{ heading: "QUEUED", cut: false, of: ({ requests }) => plainCell(String(queued(requests))) },
+	{
+		heading: "SINCE",
+		cut: false,
+		priority: 6,
+		of: ({ inPhase }) => plainCell(short(inPhase)),
+	},
+	{
+		heading: "QUEUED",
+		cut: false,
+		priority: 1,
+		of: ({ requests }) => plainCell(String(queued(requests))),
+	},
 	{
 		heading: "RUNNING",
 		cut: false,
+		priority: 2,
 		of: ({ requests }) => plainCell(String(requests?.active ?? 0)),
 	},
 	{
 		heading: "DONE",
 		cut: false,
+		priority: 4,
 		of: ({ reconciles }) => plainCell(String(reconciles?.succeeded ?? 0)),
 	},
 	{
 		heading: "FAILED",
 		cut: false,
+		priority: 3,
 		of: ({ reconciles }) => plainCell(String(reconciles?.failed ?? 0)),
 	},
 	{ heading: "FAILING", cut: false, of: ({ requests }) => failingCell(requests?.failing ?? 0) },
@@ -113,6 +126,7 @@ const serverColumns: readonly ServerColumn[] = [
 const shardsColumn: ServerColumn = {
 	heading: "SHARDS",
 	cut: false,
+	priority: 5,
 	isOptional: true,
 	of: ({ shards }) => plainCell(shards === undefined ? "" : String(shards.open.length)),
 };

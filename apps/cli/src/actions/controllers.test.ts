@@ -18,6 +18,19 @@ const plain = { width: undefined, color: false, clock: systemClock };
 
 type ControllerInit = MessageInitShape<typeof ControllerSchema>;
 
+const failing: ControllerInit = {
+	name: "namespace-deletion",
+	reconciles: {
+		failed: 12n,
+		lastFailure: {
+			...{ key: "demo.Artist/default/miles", message: "there is no certificate for miles" },
+			occurredAt: timestampFromMs(0),
+		},
+	},
+	requests: { failing: 1, live: 2 },
+	inPhase: durationFromMs(5_000),
+};
+
 function table(...controllers: readonly ControllerInit[]) {
 	return tableOf([], ...controllers);
 }
@@ -36,6 +49,24 @@ async function tableOf(
 	});
 	return (await showControllers(response, "table", plain)).trimEnd().split("\n");
 }
+
+it("keeps errors readable at 80 columns, and leaves out nothing in a pipe", async () => {
+	const response = create(ListControllersResponseSchema, {
+		controllers: [{ ...failing, manages: "demo.v1.Artist", phase: Phase.RUNNING }],
+	});
+	const clock = { ...systemClock, now: () => 60_000 };
+	const [heading = "", row = ""] = (
+		await showControllers(response, "table", { ...plain, clock, width: 80 })
+	).split("\n");
+	expect(heading).toBe("NAME                PHASE    QUEUED  FAILING  LAST-ERROR");
+	expect(row).toBe(
+		"namespace-deletion  running  2       1        there is no certificate for miles…",
+	);
+	const [whole] = (await showControllers(response, "table", plain)).split("\n");
+	expect(whole).toMatch(
+		/^NAME +MANAGES +RUNS-ON +PHASE +SINCE +QUEUED +RUNNING +DONE +FAILED +FAILING +LAST-ERROR$/,
+	);
+});
 
 it("shows no column for troubles that no controller has", async () => {
 	const [heading, ...rows] = await table({ name: "one" }, { name: "two" });

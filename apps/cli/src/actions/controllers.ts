@@ -42,22 +42,22 @@ export async function controllers(
 /** Columns that are shown only if a controller has a value for them. */
 const troubles = [
 	{ heading: "RESTARTS", cut: false },
-	{ heading: "STILL-RUNNING", cut: true },
-	{ heading: "UNDECODABLE", cut: true },
+	{ heading: "STILL-RUNNING", cut: true, readableWidth: 20 },
+	{ heading: "UNDECODABLE", cut: true, readableWidth: 20 },
 ] as const;
 
 const columns = [
 	{ heading: "NAME", cut: false },
-	{ heading: "MANAGES", cut: true },
-	{ heading: "RUNS-ON", cut: false },
-	{ heading: "PHASE", cut: false },
-	{ heading: "SINCE", cut: false },
-	{ heading: "QUEUED", cut: false },
-	{ heading: "RUNNING", cut: false },
-	{ heading: "DONE", cut: false },
-	{ heading: "FAILED", cut: false },
+	{ heading: "MANAGES", cut: true, priority: 6 },
+	{ heading: "RUNS-ON", cut: false, priority: 7 },
+	{ heading: "PHASE", cut: false, priority: 1 },
+	{ heading: "SINCE", cut: false, priority: 8 },
+	{ heading: "QUEUED", cut: false, priority: 2 },
+	{ heading: "RUNNING", cut: false, priority: 3 },
+	{ heading: "DONE", cut: false, priority: 5 },
+	{ heading: "FAILED", cut: false, priority: 4 },
 	{ heading: "FAILING", cut: false },
-	{ heading: "LAST-ERROR", cut: true },
+	{ heading: "LAST-ERROR", cut: true, readableWidth: 30 },
 ] as const;
 
 /** The controllers in an output format. */

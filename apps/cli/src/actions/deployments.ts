@@ -112,6 +112,7 @@ function tableOf(deployments: readonly Deployment[], options: TableOptions): str
 	const columns = [...headings, ...(showsKept ? ["KEPT"] : [])].map((heading) => ({
 		heading,
 		cut: heading === "STATE" || heading === "NAME",
+		priority: heading === "VERSION" ? 2 : heading === "REFERENCES" ? 1 : 0,
 	}));
 	const rows = deployments.map((each) => [
 		plainCell(each.name),

@@ -64,8 +64,8 @@ describe("a table", () => {
 	it("fits into 80 columns, and cuts what its type says last", async () => {
 		const { code, out, err } = await run(["get", "Film"], { width: 80 });
 		expect(out).toBe(
-			`NAME    TITLE             GENRE        ACTORS             STATUS             AGE
-alien   Alien: in space…  GENRE_DRAMA  Sigourney Weaver…  Rated=True, Show…  0s
+			`NAME    TITLE            GENRE        ACTORS           STATUS                AGE
+alien   Alien: in spac…  GENRE_DRAMA  Sigourney Weav…  Rated=True, Shown=F…  0s
 brazil  Brazil                                                               0s
 `,
 		);
@@ -89,6 +89,15 @@ brazil  Brazil                                                                  
 default    late       solaris  Солярис 惑星                         0s
 `,
 		);
+	});
+
+	it("leaves out fields, the last ones first, where others would be cut too much", async () => {
+		const wide = await run(["get", "film", "alien", "-o", "wide"], { width: 80 });
+		const [heading = "", row = ""] = wide.out.split("\n");
+		expect(heading).toMatch(/^NAME +TITLE +GENRE +ACTORS +TAGS +STATUS +AGE$/);
+		expect(Math.max(heading.length, row.length)).toBeLessThanOrEqual(80);
+		const narrow = await run(["get", "film", "alien"], { width: 48 });
+		expect(narrow.out).toMatch(/^NAME +TITLE +STATUS +AGE\n/);
 	});
 
 	it("has the first fields of a type that declares no columns", async () => {

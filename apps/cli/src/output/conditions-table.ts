@@ -3,9 +3,16 @@ import { Condition_State } from "@plinth/proto";
 import { shortDuration } from "../configuration/duration.ts";
 import type { Io } from "../io.ts";
 import { conditionsOf, type Reported, stateName } from "./conditions.ts";
-import { type Cell, plainCell, renderTable } from "./table.ts";
+import { type Cell, plainCell, renderTable, type TableColumn } from "./table.ts";
 
-const headings = ["CONDITION", "STATE", "REASON", "REPORTER", "AGE", "MESSAGE"];
+const columns: readonly TableColumn[] = [
+	{ heading: "CONDITION", cut: false },
+	{ heading: "STATE", cut: false },
+	{ heading: "REASON", cut: true },
+	{ heading: "REPORTER", cut: true, priority: 2 },
+	{ heading: "AGE", cut: false, priority: 1 },
+	{ heading: "MESSAGE", cut: true, readableWidth: 30 },
+];
 
 /** The conditions of resources, one per row; empty if there are none. */
 export function conditionsTable(
@@ -23,13 +30,10 @@ export function conditionsTable(
 	if (rows.length === 0) {
 		return "";
 	}
-	const columns = [...(showName ? ["NAME"] : []), ...headings].map((heading) => ({
-		heading,
-		cut: heading === "MESSAGE" || heading === "REASON" || heading === "REPORTER",
-	}));
 	// The sections of `describe` are indented.
 	const width = io.width === undefined || showName ? io.width : io.width - 2;
-	return renderTable(columns, rows, { color: io.color, width });
+	const shown = showName ? [{ heading: "NAME", cut: false }, ...columns] : columns;
+	return renderTable(shown, rows, { color: io.color, width });
 }
 
 function cellsOf({ key, condition, isCurrent, updatedAtMs }: Reported, now: number): Cell[] {

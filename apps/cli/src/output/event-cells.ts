@@ -20,18 +20,18 @@ export function eventColumns(layout: EventLayout): readonly TableColumn[] {
 	return [
 		...(showTenancy
 			? [
-					{ heading: "PARTITION", cut: true },
+					{ heading: "PARTITION", cut: true, priority: 3 },
 					{ heading: "NAMESPACE", cut: true },
 				]
 			: []),
 		{ heading: "LAST", cut: false },
-		...(isWide ? [{ heading: "FIRST", cut: false }] : []),
-		{ heading: "COUNT", cut: false },
+		...(isWide ? [{ heading: "FIRST", cut: false, priority: 4 }] : []),
+		{ heading: "COUNT", cut: false, priority: 2 },
 		{ heading: "REASON", cut: false },
-		...(showResource ? [{ heading: "RESOURCE", cut: true }] : []),
-		{ heading: "BY", cut: true },
-		...(isWide ? [{ heading: "SERVER", cut: true }] : []),
-		{ heading: "MESSAGE", cut: true },
+		...(showResource ? [{ heading: "RESOURCE", cut: true, readableWidth: 20 }] : []),
+		{ heading: "BY", cut: true, priority: 1 },
+		...(isWide ? [{ heading: "SERVER", cut: true, priority: 5 }] : []),
+		{ heading: "MESSAGE", cut: true, readableWidth: 30 },
 	];
 }
 

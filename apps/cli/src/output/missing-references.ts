@@ -27,7 +27,11 @@ export function missingTable(
 			last.textOf(reference),
 		].map((text) => plainCell(printable(text)));
 	});
-	const columns = headings.map((heading, at) => ({ heading, cut: at === 1 || at === 2 }));
+	const columns = headings.map((heading, at) => ({
+		heading,
+		cut: at === 1 || at === 2,
+		priority: heading === "MISSING-FOR" ? 2 : heading === "ON-DELETE" ? 1 : 0,
+	}));
 	return renderTable(columns, rows, io);
 }
 

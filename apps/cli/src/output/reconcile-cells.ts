@@ -67,7 +67,7 @@ export function reconcilesTable(
 	const isFailing = reconciles.some(({ failure }) => failure !== undefined);
 	const columns = [
 		{ heading: subject.heading, cut: false },
-		...(showServer ? [{ heading: "SERVER", cut: true }] : []),
+		...(showServer ? [{ heading: "SERVER", cut: true, priority: 3 }] : []),
 		{ heading: "STATE", cut: false },
 		...(isFailing ? failureColumns : []),
 	];
@@ -93,9 +93,9 @@ function failureCells({ failure }: Reconcile, nowMs: number): readonly Cell[] {
 
 /** The columns of `failureCells`. */
 const failureColumns = [
-	{ heading: "ATTEMPTS", cut: false },
-	{ heading: "FAILING-FOR", cut: false },
-	{ heading: "LAST-ERROR", cut: true },
+	{ heading: "ATTEMPTS", cut: false, priority: 2 },
+	{ heading: "FAILING-FOR", cut: false, priority: 1 },
+	{ heading: "LAST-ERROR", cut: true, readableWidth: 30 },
 ] as const;
 
 /** How long ago something was; empty if that is not known. */

@@ -39,9 +39,9 @@ export class ResourceTable {
 		this.columns = [
 			...this.#units.map((unit) => ({ heading: unit.toUpperCase(), cut: false })),
 			{ heading: "NAME", cut: false },
-			...this.#dataColumns.map(({ heading }) => ({ heading, cut: true })),
-			{ heading: "STATUS", cut: true },
-			{ heading: "AGE", cut: false },
+			...this.#dataColumns.map(({ heading }, at) => ({ heading, cut: true, priority: 2 + at })),
+			{ heading: "STATUS", cut: true, readableWidth: 20 },
+			{ heading: "AGE", cut: false, priority: 1 },
 			...(options.isWide ? wideColumns : []),
 		];
 	}
@@ -66,10 +66,11 @@ export class ResourceTable {
 }
 
 /** The further columns of a wide table. */
-const wideColumns: readonly TableColumn[] = ["VERSION", "UID", "OWNER"].map((heading) => ({
-	heading,
-	cut: heading === "OWNER",
-}));
+const wideColumns: readonly TableColumn[] = [
+	{ heading: "VERSION", cut: false, priority: 1_000 },
+	{ heading: "UID", cut: false, priority: 1_002 },
+	{ heading: "OWNER", cut: true, priority: 1_001 },
+];
 
 function wideCells({ id, version, owner }: Resource): Row {
 	const ownerText = owner === undefined ? "" : displayName(owner);
