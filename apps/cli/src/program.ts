@@ -111,7 +111,11 @@ export function createProgram(
 		.option("--ca-file <file>", "trusted CA certificates, in PEM (PLINTH_CA_FILE)")
 		.option("--certificate-file <file>", "client certificate, in PEM (PLINTH_CERTIFICATE_FILE)")
 		.option("--key-file <file>", "key of the client certificate (PLINTH_KEY_FILE)")
-		.option("--request-timeout <time>", "timeout of each call, such as 500ms, 30s or 2m", "30s")
+		.option(
+			"--request-timeout <time>",
+			"timeout of each call, such as 500ms, 30s or 2m; 0 for none",
+			"30s",
+		)
 		.option("--config <file>", "configuration file (PLINTH_CONFIG)")
 		.addHelpText(
 			"after",

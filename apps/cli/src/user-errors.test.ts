@@ -185,6 +185,11 @@ const commandLines: readonly (readonly [readonly string[], number, string])[] = 
 		'--request-timeout "soon" is not a duration: write it as 500ms, 30s, 2m or 1h',
 	],
 	[
+		["types", "--request-timeout", "-1s"],
+		usage,
+		'--request-timeout "-1s" is not a duration: write it as 500ms, 30s, 2m or 1h',
+	],
+	[
 		["types", "--context", "prod"],
 		usage,
 		"unknown context prod. Create it with: plinth context set prod --server URL",

@@ -1,4 +1,4 @@
-import type { Resource } from "@plinth/proto";
+import type { ID, Resource } from "@plinth/proto";
 import { displayName, isMarkedForDeletion } from "@plinth/resource";
 import { idAt, type KnownType } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
@@ -74,6 +74,8 @@ function parseGoal(text: string): Goal {
 
 interface Deadline {
 	readonly signal: AbortSignal;
+	/** Whether to look at the current state alone. */
+	readonly isNow: boolean;
 	/** As in the flag. */
 	readonly text: string;
 	cancel(): void;
@@ -81,8 +83,9 @@ interface Deadline {
 
 function deadlineIn({ io }: ServerSession, timeoutMs: number, text: string): Deadline {
 	const controller = new AbortController();
-	const timer = io.clock.setTimer(timeoutMs, () => controller.abort());
-	return { signal: controller.signal, text, cancel: () => timer.cancel() };
+	const isNow = timeoutMs === 0;
+	const timer = isNow ? undefined : io.clock.setTimer(timeoutMs, () => controller.abort());
+	return { signal: controller.signal, isNow, text, cancel: () => timer?.cancel() };
 }
 
 /** Waits for the deletion of one resource, for `delete --wait`. */
@@ -110,6 +113,7 @@ async function waitFor(
 	const id = idAt(type, name, session.place);
 	let latest: Resource | undefined;
 	let first: Resource | undefined;
+	let isComplete = false;
 	try {
 		for await (const change of followReported(session, type, {
 			everywhere: false,
@@ -118,6 +122,7 @@ async function waitFor(
 		})) {
 			if (change.kind === "complete") {
 				first = latest;
+				isComplete = true;
 			} else if (change.resource.id?.name === name) {
 				latest = change.kind === "deleted" ? undefined : change.resource;
 			}
@@ -131,19 +136,29 @@ async function waitFor(
 				throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
 			}
 			if (change.kind === "complete") {
-				session.io.err(`waiting for ${resourceName({ id })}: ${lastSeen(goal, latest)}\n`);
+				goOn(session, id, goal, deadline, lastSeen(goal, latest));
 			}
 		}
 	} catch (error) {
 		if (deadline.signal.aborted && !session.io.signal.aborted) {
-			throw new Failure(
-				exitCodes.timeout,
-				`${displayName(id)} is not yet ${describe(goal)} after ${deadline.text}: ${lastSeen(goal, latest)}`,
-			);
+			const state = `not yet ${describe(goal)} after ${deadline.text}`;
+			throw notReached(id, state, lastSeen(goal, latest, isComplete));
 		}
 		throw error;
 	}
 	throw new Error("the watch ended unexpectedly");
+}
+
+/** Says what is waited for. @throws Failure if only the current state counts. */
+function goOn({ io }: ServerSession, id: ID, goal: Goal, { isNow }: Deadline, seen: string): void {
+	if (isNow) {
+		throw notReached(id, `not ${describe(goal)}`, seen);
+	}
+	io.err(`waiting for ${resourceName({ id })}: ${seen}\n`);
+}
+
+function notReached(id: ID, state: string, seen: string): Failure {
+	return new Failure(exitCodes.timeout, `${displayName(id)} is ${state}: ${seen}`);
 }
 
 function isReached(goal: Goal, latest: Resource | undefined, first: Resource | undefined): boolean {
@@ -175,9 +190,9 @@ function describe(goal: Goal): string {
 	}
 }
 
-function lastSeen(goal: Goal, latest: Resource | undefined): string {
+function lastSeen(goal: Goal, latest: Resource | undefined, isKnown = true): string {
 	if (latest === undefined) {
-		return "it does not exist";
+		return isKnown ? "it does not exist" : "the server has not responded";
 	}
 	if (goal.kind !== "condition") {
 		return isMarkedForDeletion(latest) ? "it is marked for deletion" : "it exists";

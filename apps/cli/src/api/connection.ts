@@ -14,8 +14,8 @@ export interface Endpoint {
 	readonly caFile?: string | undefined;
 	readonly certificateFile?: string | undefined;
 	readonly keyFile?: string | undefined;
-	/** For each call except watches. */
-	readonly requestTimeoutMs: number;
+	/** For each call except watches. None if it is absent. */
+	readonly requestTimeoutMs?: number | undefined;
 }
 
 /** Clients of the services of one server. Disposal closes all connections. */
@@ -35,7 +35,7 @@ export function connect(endpoint: Endpoint): Connection {
 	const transport = createPlinthTransport({
 		baseUrl: server,
 		interceptors: endpoint.token === undefined ? [] : [withToken(endpoint.token)],
-		defaultTimeoutMs: requestTimeoutMs,
+		...(requestTimeoutMs !== undefined && { defaultTimeoutMs: requestTimeoutMs }),
 		nodeOptions: tlsOptions(endpoint),
 		...pings,
 	});

@@ -58,11 +58,14 @@ export async function* rawCall(endpoint: Endpoint, call: RawCall): AsyncGenerato
 const unsupportedMediaType = 415;
 const isStream = Symbol("the method is a stream");
 
-/** The response of a method that is no stream. Ends at the endpoint's timeout, whatever the server does. */
+/** The response of a method that is no stream. Ends at the endpoint's timeout, if any, whatever the server does. */
 async function unaryCall(endpoint: Endpoint, call: RawCall): Promise<string | typeof isStream> {
 	const { requestTimeoutMs } = endpoint;
 	const timeout = new AbortController();
-	const timer = call.clock.setTimer(requestTimeoutMs, () => timeout.abort());
+	const timer =
+		requestTimeoutMs === undefined
+			? undefined
+			: call.clock.setTimer(requestTimeoutMs, () => timeout.abort());
 	const signal = AbortSignal.any([call.signal, timeout.signal]);
 	try {
 		const response = await post(
@@ -70,7 +73,9 @@ async function unaryCall(endpoint: Endpoint, call: RawCall): Promise<string | ty
 			{ ...call, signal },
 			{
 				"content-type": "application/json",
-				"connect-timeout-ms": String(Math.ceil(requestTimeoutMs)),
+				...(requestTimeoutMs !== undefined && {
+					"connect-timeout-ms": String(Math.ceil(requestTimeoutMs)),
+				}),
 			},
 		);
 		// Only the server knows which methods are streams: it refuses the media type of unary calls for them.
@@ -90,7 +95,7 @@ async function unaryCall(endpoint: Endpoint, call: RawCall): Promise<string | ty
 		}
 		throw error;
 	} finally {
-		timer.cancel();
+		timer?.cancel();
 	}
 }
 

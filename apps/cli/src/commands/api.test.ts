@@ -98,6 +98,19 @@ describe("plinth api", () => {
 		}
 	});
 
+	it("waits for a call without a timeout if that is 0", async () => {
+		let timeout: unknown = "none was sent";
+		const { address } = await startResponder((request, response) => {
+			timeout = request.headers["connect-timeout-ms"];
+			setTimeout(() => response.end("{}"), 20);
+		});
+		for (const none of ["0", "0s"]) {
+			const args = ["api", read, "--server", address, "--request-timeout", none];
+			expect(await runPlinth(args)).toMatchObject({ code: 0, out: "{}\n" });
+			expect(timeout).toBe(undefined);
+		}
+	});
+
 	it("says that the connection was lost, or that the response is not JSON", async () => {
 		const { address, respondWith } = await startResponder();
 		const failed = async (how: Responder) => {

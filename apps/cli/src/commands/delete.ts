@@ -11,7 +11,7 @@ export const addDelete: AddCommand = (program, run) => {
 		.option("-f, --filename <file...>", "file, folder of files, or - for standard input")
 		.option("--ignore-not-found", "do not fail if a resource does not exist")
 		.option("--wait", "wait until finalizers are removed and the resources are gone")
-		.option("--timeout <time>", "how long to wait for each resource", "30s")
+		.option("--timeout <time>", "how long to wait for each resource; 0s to check once", "30s")
 		.addOption(dryRunOption())
 		.action((type: string | undefined, names: readonly string[], flags: DeleteFlags) =>
 			run(async (session) => {

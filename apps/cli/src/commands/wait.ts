@@ -10,7 +10,11 @@ export const addWait: AddCommand = (program, run) => {
 			"--for <what>",
 			"condition=TYPE (is True), condition=TYPE=False, delete or create",
 		)
-		.option("--timeout <time>", "how long to wait, such as 500ms, 30s, 2m or 1h", "30s")
+		.option(
+			"--timeout <time>",
+			"how long to wait, such as 500ms, 30s, 2m or 1h; 0s to check once",
+			"30s",
+		)
 		.action((type: string, names: readonly string[], flags: WaitFlags) =>
 			run(async (session) => {
 				const { wait } = await import("../actions/wait.ts");

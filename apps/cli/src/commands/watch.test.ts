@@ -213,6 +213,22 @@ describe("wait", () => {
 		);
 	});
 
+	it("looks once if its time is 0", async () => {
+		await put("alien");
+		const once = (...args: readonly string[]) =>
+			start("wait", "film", "alien", ...args, "--timeout=0s").ended;
+		expect(await once("--for=create")).toMatchObject({ code: 0 });
+		expect(await once("--for=delete")).toEqual({
+			code: 7,
+			out: "",
+			err: "plinth: cinema.v1.Film default/default/alien is not deleted: it exists\n",
+		});
+		await report("alien", Condition_State.FALSE);
+		expect((await once("--for=condition=Shown")).err).toBe(
+			"plinth: cinema.v1.Film default/default/alien is not Shown: Shown is False (Said, so)\n",
+		);
+	});
+
 	it("waits for deletions and creations", async () => {
 		expect(await start("wait", "film", "x", "--for=delete").ended).toMatchObject({ code: 0 });
 		await put("alien");

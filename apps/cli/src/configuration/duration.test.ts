@@ -3,6 +3,8 @@ import { parseDuration, shortDuration } from "./duration.ts";
 
 describe("durations", () => {
 	it.each([
+		["0", 0],
+		["0s", 0],
 		["500ms", 500],
 		["1.5s", 1_500],
 		["2m", 120_000],

@@ -2,8 +2,11 @@ import { usageFailure } from "../failure.ts";
 
 const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** Milliseconds from `500ms`, `30s`, `2m` or `1h`, the value of `flag`. @throws Failure if it is malformed. */
+/** Milliseconds from `500ms`, `30s`, `2m`, `1h` or `0`, the value of `flag`. @throws Failure if it is malformed. */
 export function parseDuration(flag: string, text: string): number {
+	if (text === "0") {
+		return 0;
+	}
 	const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
 	const unitMs = unitsMs[unit];
 	if (amount === undefined || unitMs === undefined) {

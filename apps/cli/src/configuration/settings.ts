@@ -51,7 +51,9 @@ export function resolveSettings(
 			certificateFile:
 				flags.certificateFile ?? env.PLINTH_CERTIFICATE_FILE ?? own?.certificate_file,
 			keyFile: flags.keyFile ?? env.PLINTH_KEY_FILE ?? own?.key_file,
-			requestTimeoutMs: parseDuration("--request-timeout", flags.requestTimeout ?? "30s"),
+			// As in kubectl, 0 is no timeout.
+			requestTimeoutMs:
+				parseDuration("--request-timeout", flags.requestTimeout ?? "30s") || undefined,
 		},
 		place: {
 			partition: flags.partition ?? env.PLINTH_PARTITION ?? context?.partition ?? "default",
