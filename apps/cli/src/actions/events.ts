@@ -3,8 +3,11 @@ import { type Event, EventSchema } from "@plinth/proto/gen/plinth/event/v1/event
 import { displayName, tenancyOf, typeOf } from "@plinth/resource";
 import { type EventFilterInit, followEvents, listEvents } from "../api/events.ts";
 import { idAt, tenancyAt } from "../api/known-types.ts";
+import { readResource } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
+import { readStored } from "../apply/apply-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { maxEvents } from "../limits.ts";
 import { type EventLayout, eventColumns, eventRow } from "../output/event-cells.ts";
 import type { ResourceFormat } from "../output/output-format.ts";
 import { plainCell, renderTable, TableLayout } from "../output/table.ts";
@@ -37,15 +40,56 @@ export async function events(
 	}
 	const { io } = session;
 	const { events: newestFirst, hasMore } = await listEvents(session, filter, flags.limit);
+	if (newestFirst.length === 0) {
+		await checkExists(session, words, filter);
+	}
 	if (newestFirst.length === 0 && isTable(flags.output)) {
 		io.err("no events\n");
 		return exitCodes.ok;
 	}
 	io.out(await show(newestFirst.toReversed(), flags.output, layout, session));
 	if (hasMore) {
-		warn(io, "older events are not shown: raise --limit");
+		warn(io, `older events are not shown: ${adviceOn(flags, filter)}`);
 	}
 	return exitCodes.ok;
+}
+
+/** @throws Failure if a resource is named that does not exist, and of which the server has no events at all. */
+async function checkExists(
+	session: ServerSession,
+	words: readonly string[],
+	{ resource, onlyWarnings }: EventFilterInit,
+): Promise<void> {
+	const { type, name } =
+		resource === undefined
+			? { type: undefined, name: undefined }
+			: parseTypeOrTarget(words, await session.types());
+	if (type === undefined || name === undefined) {
+		return;
+	}
+	const others = onlyWarnings ? await listEvents(session, { resource }, 1) : undefined;
+	if (others === undefined || others.events.length === 0) {
+		const { connection, io, place } = session;
+		const id = idAt(type, name, place);
+		if ((await session.call(readStored(connection.resources, id, io.signal))) === undefined) {
+			// Says whether its namespace is missing, too.
+			await readResource(session, type, name);
+		}
+	}
+}
+
+/** How to see older events. */
+function adviceOn({ limit, warnings }: EventFlags, { resource, type }: EventFilterInit): string {
+	if (limit < maxEvents) {
+		return "raise --limit";
+	}
+	const narrower = [
+		...(resource === undefined
+			? [type === undefined ? "name a type or a resource" : "name a resource"]
+			: []),
+		...(warnings ? [] : ["set --warnings"]),
+	];
+	return `${maxEvents} is the maximum of --limit${narrower.length === 0 ? "" : `; to see others, ${narrower.join(", or ")}`}`;
 }
 
 /** What to show: without words, what is in the namespace. */

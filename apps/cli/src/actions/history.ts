@@ -3,6 +3,7 @@ import { listVersions } from "../api/history.ts";
 import { idAt } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { maxVersions } from "../limits.ts";
 import { comparedVersions } from "../output/compared-versions.ts";
 import type { ResourceFormat } from "../output/output-format.ts";
 import { historyDocument, historyText } from "../output/version-text.ts";
@@ -13,20 +14,22 @@ import { parseTarget } from "./targets.ts";
 export interface HistoryFlags {
 	readonly output: ResourceFormat;
 	readonly limit: number;
+	/** Only versions that are older than this one. */
+	readonly before?: string;
 }
 
 /** Prints the recent versions of a resource with their differences, the newest first. */
 export async function history(
 	session: ServerSession,
 	words: readonly string[],
-	{ output, limit }: HistoryFlags,
+	{ output, limit, before = "" }: HistoryFlags,
 ): Promise<ExitCode> {
 	const { io } = session;
 	const types = await session.types();
 	const { type, name } = parseTarget(words, types);
 	const id = idAt(type, name, session.place);
 	// The version before the last that is shown tells what that one changed.
-	const response = await listVersions(session, id, limit + 1);
+	const response = await listVersions(session, id, limit + 1, before);
 	const versions = comparedVersions(response.versions, types).slice(0, limit);
 	const hasMore = response.hasMore || response.versions.length > limit;
 	const shown = { ...response, hasMore, includesCreation: response.includesCreation && !hasMore };
@@ -39,10 +42,16 @@ export async function history(
 			io.out((await import("../document/to-yaml.ts")).toYaml(document()));
 			break;
 		default:
+			if (versions.length === 0 && before !== "") {
+				io.err(`no versions before ${before} are known\n`);
+				break;
+			}
 			io.out(historyText(shown, versions, { io, isWide: output === "wide" }));
 	}
 	if (hasMore) {
-		warn(io, "older versions are not shown: raise --limit");
+		const oldest = versions.at(-1)?.version.version ?? "";
+		const advice = limit < maxVersions ? "raise --limit" : `add --before ${oldest} to print them`;
+		warn(io, `older versions are not shown: ${advice}`);
 	}
 	return exitCodes.ok;
 }

@@ -21,8 +21,9 @@ interface CallingSession extends Pick<ServerSession, "call"> {
 }
 
 /**
- * The recent versions of a resource, the newest first, up to the limit: in several calls if they are large.
+ * The recent versions of a resource, the newest first, up to the limit: in several calls if they are large or many.
  *
+ * @param before - only versions that are older than this one; empty for all.
  * @returns the last response, with the versions of all.
  * @throws Failure, also for a server that has none.
  */
@@ -30,6 +31,7 @@ export async function listVersions(
 	session: CallingSession,
 	id: ID,
 	limit: number,
+	before = "",
 ): Promise<ListVersionsResponse> {
 	const { io, connection } = session;
 	const client = connection.client(HistoryService);
@@ -38,7 +40,7 @@ export async function listVersions(
 	for (;;) {
 		const next = {
 			limit: Math.min(limit - versions.length, pageSize),
-			beforeVersion: versions.at(-1)?.version ?? "",
+			beforeVersion: versions.at(-1)?.version ?? before,
 		};
 		const response = await session.call(
 			client.listVersions({ id, ...next }, { signal: io.signal }).catch((error: unknown) => {
@@ -71,6 +73,10 @@ function explain(error: unknown, id: ID): never {
 			exitCodes.failed,
 			"the server has no histories: it is older than this command, which needs its HistoryService",
 		);
+	}
+	if (error instanceof ConnectError && error.code === Code.OutOfRange) {
+		const [known] = error.rawMessage.split(": list the versions without before_version");
+		throw new Failure(exitCodes.failed, `${known}: leave out --before`);
 	}
 	if (error instanceof ConnectError && error.code === Code.NotFound) {
 		const why =

@@ -1,5 +1,10 @@
+import { createServer as createHttp2Server } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { defineController } from "@plinth/controller";
+import { EventService } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
 import { idOf, resourceOf } from "@plinth/resource";
 import { silentLogger } from "@plinth/runtime";
 import { createServer, defineModule } from "@plinth/server";
@@ -38,6 +43,7 @@ async function start() {
 		});
 	const at = (args: readonly string[]) => [...args, "--server", server.address];
 	const run = (...args: readonly string[]) => runPlinth(at(args));
+	const runAt = (width: number, ...args: readonly string[]) => runPlinth(at(args), { width });
 	/** Runs a command until what it prints contains the text. */
 	const runUntil = async (text: string, ...args: readonly string[]) => {
 		return vi.waitFor(async () => {
@@ -47,7 +53,24 @@ async function start() {
 		}, 10_000);
 	};
 	const { address } = server;
-	return { address, put, run, runUntil, follow: (...args: string[]) => startPlinth(at(args)) };
+	return {
+		address,
+		put,
+		run,
+		runAt,
+		runUntil,
+		follow: (...args: string[]) => startPlinth(at(args)),
+	};
+}
+
+/** A server with nothing but this service. */
+async function serve(service: Partial<ServiceImpl<typeof EventService>>): Promise<string> {
+	const server = createHttp2Server(
+		connectNodeAdapter({ routes: (router) => router.service(EventService, service) }),
+	);
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	onTestFinished(() => void server.close());
+	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 /** A table, with ages and counts, which depend on the time, as `*`. */
@@ -93,6 +116,67 @@ describe("plinth events", () => {
 		following.interrupt();
 		expect((await following.ended).code).toBe(130);
 		expect((await run("events", "film", "solaris")).out).toContain("DeletionWaits");
+	});
+
+	it("keeps messages readable at 80 columns, also if all columns are requested", async () => {
+		const { put, runAt, runUntil } = await start();
+		await put("solaris");
+		await runUntil("Printed", "events");
+		const wide = await runAt(200, "events", "-A", "-o", "wide");
+		expect(wide.out).toMatch(
+			/^PARTITION +NAMESPACE +LAST +FIRST +COUNT +REASON +RESOURCE +BY +SERVER +MESSAGE\n/,
+		);
+		const narrow = await runAt(60, "events", "-A", "-o", "wide");
+		expect(narrow.out).toMatch(/^NAMESPACE +LAST +REASON +RESOURCE +MESSAGE\n/);
+		expect(narrow.out).toContain("solaris was printed\n");
+		expect((await runAt(80, "events")).out).toMatch(
+			/^LAST +COUNT +REASON +RESOURCE +BY +MESSAGE\n/,
+		);
+	});
+
+	it("fails for a resource that does not exist, unless events of it are kept", async () => {
+		const { put, run, runUntil } = await start();
+		const missing = {
+			code: 3,
+			out: "",
+			err: "plinth: cinema.v1.Film default/default/nope not found\n",
+		};
+		for (const flags of [[], ["-o", "json"], ["--warnings"]]) {
+			expect(await run("events", "film", "nope", ...flags)).toEqual(missing);
+		}
+		expect((await run("events", "film/nope", "-n", "late")).err).toBe(
+			"plinth: cinema.v1.Film default/late/nope: namespace not found: late\n",
+		);
+		await put("solaris");
+		await runUntil("Printed", "events");
+		expect(await run("events", "film", "solaris", "--warnings")).toEqual({
+			code: 0,
+			out: "",
+			err: "no events\n",
+		});
+		await run("delete", "film", "solaris");
+		expect(await run("events", "film", "solaris")).toMatchObject({ code: 0, err: "" });
+		expect((await run("events", "film", "solaris", "--warnings")).err).toBe("no events\n");
+	});
+
+	it("says what helps if there are more events than the maximum", async () => {
+		const address = await serve({
+			listEvents: () => ({
+				events: [{ reason: "Printed", resource: idOf(Film, "solaris") }],
+				hasMore: true,
+			}),
+		});
+		const warningFor = async (...args: readonly string[]) => {
+			const flags = ["--limit", "10000", "--server", address];
+			return (await runPlinth(["events", ...args, ...flags])).err;
+		};
+		const maximum = "plinth: warning: older events are not shown: 10000 is the maximum of --limit";
+		expect(await warningFor()).toBe(
+			`${maximum}; to see others, name a type or a resource, or set --warnings\n`,
+		);
+		expect(await warningFor("--warnings")).toBe(
+			`${maximum}; to see others, name a type or a resource\n`,
+		);
 	});
 
 	it("says how many it leaves out, and refuses a limit that is none", async () => {

@@ -1,10 +1,7 @@
-import { InvalidArgumentError } from "commander";
 import type { EventFlags } from "../actions/events.ts";
+import { maxEvents } from "../limits.ts";
 import { resourceFormats } from "../output/output-format.ts";
-import { type AddCommand, allNamespacesOption, outputOption } from "./runner.ts";
-
-/** The most events that a server returns. */
-const maxLimit = 10_000;
+import { type AddCommand, allNamespacesOption, limitOption, outputOption } from "./runner.ts";
 
 /** `plinth events`: what has happened to resources. */
 export const addEvents: AddCommand = (program, run) => {
@@ -15,7 +12,7 @@ export const addEvents: AddCommand = (program, run) => {
 		)
 		.option("-w, --watch", "then print new events as they occur, until interrupted")
 		.option("--warnings", "print only warnings")
-		.option("--limit <number>", "print at most this many events, the newest ones", parseLimit, 200)
+		.addOption(limitOption("print at most this many events, the newest ones", 200, maxEvents))
 		.addOption(outputOption(resourceFormats))
 		.addOption(allNamespacesOption())
 		.action((type: string | undefined, name: string | undefined, flags: EventFlags) =>
@@ -26,11 +23,3 @@ export const addEvents: AddCommand = (program, run) => {
 			}),
 		);
 };
-
-function parseLimit(text: string): number {
-	const limit = Number(text);
-	if (!(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit)) {
-		throw new InvalidArgumentError(`must be a whole number from 1 to ${maxLimit}`);
-	}
-	return limit;
-}

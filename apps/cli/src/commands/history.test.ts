@@ -155,6 +155,44 @@ version V: created AGO by ann
 		}
 	});
 
+	it("goes on before a version, with what each has changed", async () => {
+		const { put, run } = await start();
+		for (const title of ["1", "2", "3"]) {
+			await put("ann", { title: `Alien ${title}` });
+		}
+		const versionsIn = (out: string) => [...out.matchAll(/^version (\d+)/gm)].map(([, it]) => it);
+		const all = versionsIn((await run("film", "alien")).out);
+		const { out } = await run("film", "alien", "--before", all[0] ?? "");
+		expect(versionsIn(out)).toEqual(all.slice(1));
+		expect(out).toMatch(/^complete since the resource was created\n/);
+		expect(out).toContain("~ data.title: Alien 1 → Alien 2\n");
+		expect(await run("film", "alien", "--before", all[2] ?? "")).toEqual({
+			code: 0,
+			out: "",
+			err: `no versions before ${all[2]} are known\n`,
+		});
+		expect(await run("film", "alien", "--before", "nope")).toEqual({
+			code: 1,
+			out: "",
+			err: "plinth: version nope is not known any more: leave out --before\n",
+		});
+	});
+
+	it("says how to go on if there are more versions than the maximum", async () => {
+		const { put, run } = await start();
+		for (let count = 0; count < 1_002; count++) {
+			await put("ann", { title: `Alien ${count}` });
+		}
+		const { out, err } = await run("film", "alien", "--limit", "1000");
+		const oldest = [...out.matchAll(/^version (\d+)/gm)].at(-1)?.[1];
+		expect(err).toBe(
+			`plinth: warning: older versions are not shown: add --before ${oldest} to print them\n`,
+		);
+		const older = await run("film", "alien", "--limit", "1000", "--before", oldest ?? "");
+		expect(older.out.match(/^version/gm)).toHaveLength(2);
+		expect(older.err).toBe("");
+	});
+
 	it("says since when it is complete if the server has forgotten versions", async () => {
 		const { put, run } = await start({ memoryLimitBytes: 100 * 2 ** 20 });
 		const novel = "x".repeat(900_000);

@@ -1,9 +1,6 @@
-import { InvalidArgumentError } from "commander";
 import type { HistoryFlags } from "../actions/history.ts";
-import { type AddCommand, outputOption, wordsOf } from "./runner.ts";
-
-/** More versions than anyone reads. */
-const maxLimit = 1_000;
+import { maxVersions } from "../limits.ts";
+import { type AddCommand, limitOption, outputOption, wordsOf } from "./runner.ts";
 
 /** `plinth history`: how a resource has changed. */
 export const addHistory: AddCommand = (program, run) => {
@@ -12,7 +9,8 @@ export const addHistory: AddCommand = (program, run) => {
 		.description(
 			"print the recent versions of a resource that the server still knows, newest first: what changed, when, and by whom",
 		)
-		.option("--limit <number>", "print at most this many versions, the newest ones", parseLimit, 20)
+		.addOption(limitOption("print at most this many versions, the newest ones", 20, maxVersions))
+		.option("--before <version>", "print only versions that are older than this one")
 		.addOption(outputOption(["table", "yaml", "json", "wide"]))
 		.action((type: string, name: string | undefined, flags: HistoryFlags) =>
 			run(async (session) => {
@@ -21,11 +19,3 @@ export const addHistory: AddCommand = (program, run) => {
 			}),
 		);
 };
-
-function parseLimit(text: string): number {
-	const limit = Number(text);
-	if (!(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit)) {
-		throw new InvalidArgumentError(`must be a whole number from 1 to ${maxLimit}`);
-	}
-	return limit;
-}

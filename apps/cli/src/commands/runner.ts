@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { ExitCode } from "../exit-codes.ts";
 import { outputFormats, type ResourceFormat } from "../output/output-format.ts";
 import type { Session } from "../session.ts";
@@ -20,6 +20,17 @@ export function outputOption(formats: readonly ResourceFormat[] = outputFormats)
 /** `-A` of the commands that list resources. */
 export function allNamespacesOption(): Option {
 	return new Option("-A, --all-namespaces", "include all partitions and namespaces");
+}
+
+/** `--limit`, from 1 to `max`. */
+export function limitOption(description: string, defaultLimit: number, max: number): Option {
+	return new Option("--limit <number>", description).default(defaultLimit).argParser((text) => {
+		const limit = Number(text);
+		if (!(Number.isInteger(limit) && limit >= 1 && limit <= max)) {
+			throw new InvalidArgumentError(`must be a whole number from 1 to ${max}`);
+		}
+		return limit;
+	});
 }
 
 /** The words of `TYPE [NAME]`. */
