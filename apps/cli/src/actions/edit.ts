@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { displayName, sameName } from "@plinth/resource";
+import { displayName, finalizersKey, sameName } from "@plinth/resource";
+import { isMap, isScalar, type Pair } from "yaml";
 import { callFailure } from "../api/call-failure.ts";
 import { idAt } from "../api/known-types.ts";
 import { readResource } from "../api/read-resources.ts";
@@ -13,7 +14,7 @@ import { applyResource } from "../apply/apply-resource.ts";
 import { describeProblem } from "../document/position.ts";
 import { readDocument } from "../document/read-document.ts";
 import { documentOf } from "../document/show-document.ts";
-import { parseDocuments } from "../document/source-document.ts";
+import { parseDocuments, type SourceDocument } from "../document/source-document.ts";
 import { toYaml } from "../document/to-yaml.ts";
 import { locate, type WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -21,8 +22,8 @@ import { Failure, usageFailure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { parseTarget } from "./targets.ts";
 
-const header = `# Edit the resource below. Lines that begin with # are ignored. An unchanged or empty file
-# changes nothing.
+const header = `# Edit the resource below. Lines that begin with # are ignored. What you delete is removed. An
+# unchanged or empty file changes nothing.
 `;
 
 /** Opens a resource as YAML in an editor, and applies the result. */
@@ -35,8 +36,10 @@ export async function edit(session: ServerSession, words: readonly string[]): Pr
 	const file = join(mkdtempSync(join(tmpdir(), "plinth-edit-")), `${name}.yaml`);
 	const original = toYaml(document satisfies JsonObject);
 	try {
-		const done = await editUntilApplied(session, { file, original }, (text) =>
-			apply(session, file, text, idAt(type, name, session.place)),
+		const done = await editUntilApplied(
+			session,
+			{ file, original, keptBy: (text) => keptByApply(document, text) },
+			(text) => apply(session, file, text, { document, id: idAt(type, name, session.place) }),
 		);
 		rmSync(dirname(file), { recursive: true });
 		if (done === undefined) {
@@ -54,6 +57,14 @@ export async function edit(session: ServerSession, words: readonly string[]): Pr
 	}
 }
 
+/** A file that is edited. */
+interface EditedFile {
+	readonly file: string;
+	readonly original: string;
+	/** See `keptByApply`. */
+	readonly keptBy: (text: string) => readonly string[];
+}
+
 /**
  * Opens the editor, and again with the problem in the file if what it leaves is refused, until it is applied or the user
  * gives up.
@@ -63,7 +74,7 @@ export async function edit(session: ServerSession, words: readonly string[]): Pr
  */
 async function editUntilApplied(
 	{ io, settings }: ServerSession,
-	{ file, original }: { readonly file: string; readonly original: string },
+	{ file, original, keptBy }: EditedFile,
 	applyText: (text: string) => Promise<string>,
 ): Promise<string | undefined> {
 	let comment = header;
@@ -78,14 +89,14 @@ async function editUntilApplied(
 			return undefined;
 		}
 		if (refusal !== undefined && next === content) {
-			throw kept(refusal, file);
+			throw kept(refusal, file, keptBy(next));
 		}
 		try {
 			return await applyText(edited);
 		} catch (error) {
 			refusal = callFailure(error, settings.endpoint.server);
 			if (!io.isInteractive || io.signal.aborted || !isRefusal(refusal)) {
-				throw kept(refusal, file);
+				throw kept(refusal, file, keptBy(next));
 			}
 			comment = commentOn(refusal);
 			content = next;
@@ -140,18 +151,26 @@ function isRefusal({ exitCode, cause }: Failure): boolean {
 	);
 }
 
-function kept({ exitCode, message }: Failure, file: string): Failure {
+/** @param left - what `plinth apply` would not remove, though the edit does. */
+function kept({ exitCode, message }: Failure, file: string, left: readonly string[]): Failure {
+	const note = left.length === 0 ? "" : `, which keeps what the file lacks: ${left.join(", ")}`;
 	return new Failure(
 		exitCode,
-		`${message}\nyour edit is in ${file}: correct it and run plinth apply -f`,
+		`${message}\nyour edit is in ${file}: correct it and run plinth apply -f${note}`,
 	);
+}
+
+/** The resource before the edit. */
+interface Edited {
+	readonly document: JsonObject;
+	readonly id: ReturnType<typeof idAt>;
 }
 
 async function apply(
 	session: ServerSession,
 	file: string,
 	text: string,
-	id: ReturnType<typeof idAt>,
+	{ document, id }: Edited,
 ): Promise<string> {
 	const { io, connection, place } = session;
 	const sources = parseDocuments(file, text);
@@ -159,12 +178,15 @@ async function apply(
 	if (source === undefined || sources.length > 1) {
 		throw usageFailure("the file must contain one document");
 	}
-	const wanted = readDocument(source, { types: await session.types(), place });
-	if (wanted === undefined) {
+	dropEmptied(source);
+	const read = readDocument(source, { types: await session.types(), place });
+	if (read === undefined) {
 		throw usageFailure(
 			source.problems.map((problem) => describeProblem(source.origin, problem)).join("\n"),
 		);
 	}
+	const removed = removedFrom(document, source);
+	const wanted = { ...read, removed };
 	if (!sameName(wanted.id, id)) {
 		throw usageFailure(
 			`an edit can't rename a resource: the document is ${displayName(wanted.id)}, not ${displayName(id)}`,
@@ -181,6 +203,51 @@ async function apply(
 	} catch (error) {
 		throw located(error, wanted, session);
 	}
+}
+
+/** Sections that may be left without content. */
+const sections = ["owner", "owner_references", "metadata", "data"];
+
+/** Drops sections and metadata of which only the key is left: the user has deleted the rest. */
+function dropEmptied({ root }: SourceDocument): void {
+	const isLeft = ({ value }: Pair) => !(isScalar(value) && value.value === null);
+	if (!isMap(root)) {
+		return;
+	}
+	const metadata = root.get("metadata");
+	if (isMap(metadata)) {
+		metadata.items = metadata.items.filter(isLeft);
+	}
+	root.items = root.items.filter((pair) => !sections.includes(String(pair.key)) || isLeft(pair));
+}
+
+/** What the original has and the edited document lacks, as in `WantedResource.removed`. */
+function removedFrom(original: JsonObject, source: SourceDocument): ReadonlySet<string> {
+	const edited = fieldsOf(source.value());
+	const { metadata } = original;
+	const kept = fieldsOf(edited.metadata);
+	return new Set([
+		...sections.filter((field) => Object.hasOwn(original, field) && !Object.hasOwn(edited, field)),
+		...Object.keys(fieldsOf(metadata)).flatMap((key) =>
+			Object.hasOwn(kept, key) ? [] : [`metadata.${key}`],
+		),
+	]);
+}
+
+/** What the text lacks of the original, and `plinth apply` would keep as it is stored. */
+function keptByApply(original: JsonObject, text: string): readonly string[] {
+	const [source] = parseDocuments("", text);
+	if (source === undefined || source.problems.length > 0) {
+		return [];
+	}
+	dropEmptied(source);
+	const removed = removedFrom(original, source);
+	const keeps = removed.has("metadata") ? sections : [...sections, `metadata.${finalizersKey}`];
+	return keeps.filter((field) => removed.has(field));
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+	return typeof value === "object" && value !== null ? { ...value } : {};
 }
 
 /** The failure, with the position of the field that the server names. */

@@ -77,7 +77,7 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	if (wanted.generation !== undefined && wanted.generation !== before.generation) {
 		throw new Failure(
 			exitCodes.conflict,
-			`${displayName(wanted.id)} has changed since the document was read: get it again and repeat the change, or remove generation from the document to overwrite it`,
+			`${displayName(wanted.id)} has changed since the document was read: its generation is ${before.generation}, that of the document ${wanted.generation}. Get it again and repeat the change, or remove generation from the document to overwrite it`,
 		);
 	}
 	if (dryRun) {
@@ -145,14 +145,18 @@ function checkSet(wanted: WantedResource, before: Resource | undefined): void {
 
 /** The document merged over the stored resource. */
 function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
-	const { type, data } = wanted;
-	const owner = wanted.owner ?? stored?.owner;
+	const { type, removed } = wanted;
+	const kept = (field: string) => (removed?.has(field) ? undefined : stored);
+	const owner = wanted.owner ?? kept("owner")?.owner;
+	const data = wanted.data ?? (removed?.has("data") ? create(type.schema) : undefined);
 	const any = data === undefined ? stored?.data : encodeData(type.schema, data);
 	return create(ResourceSchema, {
 		id: wanted.id,
 		version: stored?.version ?? "",
 		metadata: mergeMetadata(wanted, stored?.metadata ?? {}),
-		ownerReferences: [...(wanted.ownerReferences ?? stored?.ownerReferences ?? [])],
+		ownerReferences: [
+			...(wanted.ownerReferences ?? kept("owner_references")?.ownerReferences ?? []),
+		],
 		...(owner && { owner }),
 		...(any && { data: any }),
 	});
@@ -161,8 +165,11 @@ function merge(wanted: WantedResource, stored: Resource | undefined): Resource {
 /** Metadata in the document replaces all except finalizers, the deletion timestamp and the mark of a set. */
 function mergeMetadata(
 	wanted: WantedResource,
-	stored: Readonly<Record<string, string>>,
+	all: Readonly<Record<string, string>>,
 ): Record<string, string> {
+	const stored = Object.fromEntries(
+		Object.entries(all).filter(([key]) => !wanted.removed?.has(`metadata.${key}`)),
+	);
 	const { [setKey]: _ignored, ...metadata } = wanted.metadata ?? stored;
 	const kept = [finalizersKey, deletionTimestampKey].filter((key) => Object.hasOwn(stored, key));
 	const mark = wanted.set ?? (leavesSet(wanted) ? undefined : stored[setKey]);

@@ -112,7 +112,11 @@ describe("apply", () => {
 		await apply(alien.replace("Alien", "Aliens"));
 		const { code, err } = await apply(old);
 		expect(code).toBe(4);
-		expect(err).toContain("has changed since the document was read");
+		const generationOf = (document: string) => /^generation: (\w+)$/m.exec(document)?.[1];
+		const now = generationOf(await get("alien"));
+		expect(err).toContain(
+			`has changed since the document was read: its generation is ${now}, that of the document ${generationOf(old)}. Get it again`,
+		);
 		await server.client.delete({ id: idOf(Film, "alien") });
 		const gone = await apply(old);
 		expect(gone.code).toBe(4);

@@ -65,6 +65,77 @@ describe("edit", () => {
 		expect(isThere(dirname(file))).toBe(false);
 	});
 
+	const putWith = (metadata: Record<string, string>) =>
+		server.client.write({
+			resource: {
+				...resourceOf(Film, {
+					id: idOf(Film, "alien"),
+					data: create(FilmSchema, { title: "Alien" }),
+				}),
+				metadata,
+			},
+		});
+	const metadata = async () =>
+		(await server.client.read({ id: idOf(Film, "alien") })).resource?.metadata;
+
+	it.each([
+		["a finalizer", /^ {2}finalizers: .*\n/m, { note: "old", "apply-set": "shop" }],
+		["the value of a finalizer", /(?<=^ {2}finalizers:) .*/m, { note: "old", "apply-set": "shop" }],
+		["another entry", /^ {2}note: .*\n/m, { finalizers: "archive", "apply-set": "shop" }],
+		["the mark of a set", /^ {2}apply-set: .*\n/m, { finalizers: "archive", note: "old" }],
+		["all metadata", /^metadata:\n( {2}.*\n)*/m, {}],
+		["all metadata but its key", /(?<=^metadata:\n)( {2}.*\n)*/m, {}],
+	])("removes what is deleted: %s", async (_what, deleted, left) => {
+		await putWith({ finalizers: "archive", note: "old", "apply-set": "shop" });
+		const { code, out, err } = await edit([(text) => text.replace(deleted, "")]);
+		expect({ code, out, err }).toEqual({ code: 0, out: "cinema.v1.Film/alien updated\n", err: "" });
+		expect(await metadata()).toEqual(left);
+		expect(await title()).toBe("Alien");
+	});
+
+	it("lets a deletion go on if its finalizer is deleted, and not be undone", async () => {
+		await putWith({ finalizers: "archive" });
+		await server.client.delete({ id: idOf(Film, "alien") });
+		let original = "";
+		const { code, seen } = await edit([
+			(text) => {
+				original = text;
+				return text.replace(/^ {2}deletionTimestamp: .*\n/m, "");
+			},
+			(text) => text.replace(/^metadata:\n( {2}.*\n)*/m, ""),
+			() => original.replace(/^ {2}finalizers: .*\n/m, ""),
+		]);
+		expect(code).toBe(0);
+		expect(seen[1]).toContain("# cannot remove deletionTimestamp\n");
+		expect(seen[2]).toContain("# cannot remove deletionTimestamp\n");
+		await expect(metadata()).rejects.toThrow("resource not found");
+	});
+
+	it("refuses to delete what a resource must have, and ignores a missing uid", async () => {
+		const { code, seen } = await edit([
+			(text) => text.replace(/^data:\n( {2}.*\n)*/m, ""),
+			(text) => `${text.replace(/^name: .*\n/m, "")}`,
+			() => "type: cinema.v1.Film\nname: alien\ndata:\n  title: Aliens\n",
+		]);
+		expect(code).toBe(0);
+		expect(seen[1]).toContain("resource.data.title is required\n");
+		expect(seen[2]).toContain("name: is required\n");
+		expect(await title()).toBe("Aliens");
+	});
+
+	it("says what plinth apply would not remove from a file that it keeps", async () => {
+		await putWith({ finalizers: "archive", note: "old" });
+		const { code, err, file } = await edit([
+			async (text) => {
+				await put("Theirs");
+				return text.replace(/^metadata:\n( {2}.*\n)*/m, "");
+			},
+		]);
+		expect(code).toBe(4);
+		expect(err).toContain("run plinth apply -f, which keeps what the file lacks: metadata\n");
+		rmSync(dirname(file), { recursive: true });
+	});
+
 	it("changes nothing where nothing was changed, or all was deleted", async () => {
 		for (const step of [(text: string) => text, () => ""]) {
 			const { code, err, file } = await edit([step]);

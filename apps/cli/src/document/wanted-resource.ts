@@ -15,6 +15,11 @@ export interface WantedResource {
 	readonly ownerReferences?: readonly OwnerReference[];
 	readonly metadata?: Readonly<Record<string, string>>;
 	readonly data?: MessageShape<DescMessage>;
+	/**
+	 * What the document omits on purpose, so that its stored values are removed: `owner`, `owner_references`, `data`, and
+	 * metadata as in `metadata.finalizers`.
+	 */
+	readonly removed?: ReadonlySet<string>;
 	/** The set of documents that it is applied with, if these form one. */
 	readonly set?: string;
 	readonly source: SourceDocument;
