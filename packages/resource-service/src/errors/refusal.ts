@@ -24,8 +24,13 @@ export function malformedValue(path: string, why: string, value: string): Connec
 
 /** A refused value, in quotes: `got: "Miles"`. */
 export function got(value: string): string {
+	return `got: ${quoted(value)}`;
+}
+
+/** A value of a request in a message. A long one is truncated. */
+export function quoted(value: string): string {
 	const shown = value.length > quotedLength ? `${value.slice(0, quotedLength)}…` : value;
-	return `got: ${JSON.stringify(shown)}`;
+	return JSON.stringify(shown);
 }
 
 /** How many characters of a refused value a message repeats. */

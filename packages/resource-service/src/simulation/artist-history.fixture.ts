@@ -244,10 +244,15 @@ async function captureOutcome(
 		return await perform();
 	} catch (error) {
 		if (error instanceof ConnectError && error.code !== Code.Internal) {
-			return { kind: "refused", code: error.code, message: error.rawMessage };
+			return { kind: "refused", code: error.code, message: withoutVersions(error.rawMessage) };
 		}
 		throw faults[0] ?? error;
 	}
+}
+
+/** A message without the versions in it: the stored one may be from an eventually consistent read. */
+function withoutVersions(message: string): string {
+	return message.replace(/: given "\d+", (stored "\d+"|nothing is stored)$/, "");
 }
 
 function idWith(name: string, uid: string): ID {

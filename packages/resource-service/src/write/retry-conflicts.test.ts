@@ -116,7 +116,7 @@ describe("writes that conflict with others", () => {
 	it("never land over what came meanwhile, where a version is given", async () => {
 		const stored = await write(artist("miles"));
 		const { id, version } = stored;
-		const stale = "CAS operation failed because the given version doesn't match what is stored";
+		const stale = /^CAS operation failed .*: given "(\d+)", stored "(?!\1")\d+"$/;
 		interfereOnce();
 		await expectRefusal(write({ ...artist("miles"), version }), Code.Aborted, stale);
 		const fresh = await write(artist("miles"));
