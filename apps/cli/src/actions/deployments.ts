@@ -11,6 +11,7 @@ import {
 	findDeployment,
 	readDeployments,
 	readMissing,
+	wordFor,
 } from "../api/deployments.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -36,11 +37,7 @@ export async function listDeployments(
 	io.out(
 		output === "table"
 			? tableOf(deployments, io)
-			: await textOf(
-					output,
-					forms,
-					deployments.map(({ name, service, region }) => name || `${service}/${region}`),
-				),
+			: await textOf(output, forms, deployments.map(wordFor)),
 	);
 	return exitCodes.ok;
 }
@@ -78,10 +75,6 @@ export async function describeDeployment(
 
 function adviceFor(deployment: Deployment): string {
 	return `Create the targets again, or see what would happen without them: plinth deployments settle ${wordFor(deployment)} --dry-run=server`;
-}
-
-function wordFor({ name, service, region }: Deployment): string {
-	return name || `${service}/${region}`;
 }
 
 function formOf<Schema extends Parameters<typeof toJson>[0]>(

@@ -3,7 +3,7 @@ import { type Event, EventSchema } from "@plinth/proto/gen/plinth/event/v1/event
 import { displayName, tenancyOf, typeOf } from "@plinth/resource";
 import { type EventFilterInit, followEvents, listEvents } from "../api/events.ts";
 import { idAt, tenancyAt } from "../api/known-types.ts";
-import { readResource } from "../api/read-resources.ts";
+import { readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { readStored } from "../apply/apply-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -41,7 +41,7 @@ export async function events(
 	const { io } = session;
 	const { events: newestFirst, hasMore } = await listEvents(session, filter, flags.limit);
 	if (newestFirst.length === 0) {
-		await checkExists(session, words, filter);
+		await checkExists(session, words, filter, flags);
 	}
 	if (newestFirst.length === 0 && isTable(flags.output)) {
 		io.err("no events\n");
@@ -54,20 +54,26 @@ export async function events(
 	return exitCodes.ok;
 }
 
-/** @throws Failure if a resource is named that does not exist, and of which the server has no events at all. */
+/**
+ * Warns if there are no events because the namespace does not exist.
+ *
+ * @throws Failure if a resource is named that does not exist, and of which the server has no events at all.
+ */
 async function checkExists(
 	session: ServerSession,
 	words: readonly string[],
-	{ resource, onlyWarnings }: EventFilterInit,
+	filter: EventFilterInit,
+	{ allNamespaces, warnings }: EventFlags,
 ): Promise<void> {
-	const { type, name } =
-		resource === undefined
-			? { type: undefined, name: undefined }
-			: parseTypeOrTarget(words, await session.types());
+	const { type, name } = words.length === 0 ? {} : parseTypeOrTarget(words, await session.types());
 	if (type === undefined || name === undefined) {
-		return;
+		const place = type === undefined ? session.place : tenancyAt(type, session.place, false);
+		return allNamespaces ? undefined : warnOfMissingTenancy(session, place);
 	}
-	const others = onlyWarnings ? await listEvents(session, { resource }, 1) : undefined;
+	const { resource } = filter;
+	const others = warnings
+		? await listEvents(session, { ...(resource && { resource }) }, 1)
+		: undefined;
 	if (others === undefined || others.events.length === 0) {
 		const { connection, io, place } = session;
 		const id = idAt(type, name, place);

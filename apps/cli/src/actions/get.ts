@@ -1,10 +1,10 @@
-import { listResources, missingTenancy, readResource } from "../api/read-resources.ts";
+import { tenancyAt } from "../api/known-types.ts";
+import { listResources, readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
 import type { ResourceFormat } from "../output/output-format.ts";
 import { printResources } from "../output/print-resources.ts";
-import { warn } from "../warn.ts";
 import { sorted } from "./sorted.ts";
 import { parseTargets, type Target } from "./targets.ts";
 
@@ -78,10 +78,7 @@ async function print(
 			? await listResources(session, type, { namePrefix: flags.prefix ?? "", everywhere })
 			: await Promise.all(names.map((name) => readResource(session, type, name)));
 	if (resources.length === 0 && !everywhere) {
-		const missing = await missingTenancy(session, type);
-		if (missing !== undefined) {
-			warn(session.io, missing);
-		}
+		await warnOfMissingTenancy(session, tenancyAt(type, session.place, false));
 	}
 	const types = await session.types();
 	const { sortBy } = flags;

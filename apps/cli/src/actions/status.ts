@@ -1,4 +1,5 @@
-import { listResources, readResource } from "../api/read-resources.ts";
+import { tenancyAt } from "../api/known-types.ts";
+import { listResources, readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
@@ -13,6 +14,9 @@ export async function status(session: ServerSession, words: readonly string[]): 
 				? await listResources(session, target.type, { namePrefix: "", everywhere: false })
 				: await Promise.all(target.names.map((name) => readResource(session, target.type, name)));
 		const table = conditionsTable(resources, io, { showName: true });
+		if (resources.length === 0) {
+			await warnOfMissingTenancy(session, tenancyAt(target.type, session.place, false));
+		}
 		if (table === "") {
 			io.err(`no conditions reported for ${target.type.key} yet\n`);
 		}

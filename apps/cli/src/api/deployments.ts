@@ -51,12 +51,21 @@ export async function findDeployment(session: ServerSession, word: string): Prom
 	return only;
 }
 
-function wordsFor({ name, uid, service, region }: Deployment): readonly string[] {
-	return [name, uid, `${service}/${region}`].filter((word) => word !== "");
+/** A word that names a deployment in commands. One without a name and a service has only a uid. */
+export function wordFor({ name, uid, service, region }: Deployment): string {
+	return name || (service === "" ? uid : `${service}/${region}`);
+}
+
+function wordsFor(deployment: Deployment): readonly string[] {
+	const { name, uid } = deployment;
+	return [name, uid, wordFor({ ...deployment, name: "" })].filter((word) => word !== "");
 }
 
 /** Names a deployment in messages: its name, and its place. */
-export function displayDeployment({ name, service, region }: Deployment): string {
+export function displayDeployment({ name, uid, service, region }: Deployment): string {
+	if (service === "") {
+		return name || uid;
+	}
 	const place = region === "" ? service : `${service} in ${region}`;
 	return name === "" ? place : `${name} (${place})`;
 }

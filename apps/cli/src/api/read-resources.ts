@@ -3,7 +3,8 @@ import type { Resource } from "@plinth/proto";
 import { displayName, idOf, Namespace, Partition, tenancyOf, typeOf } from "@plinth/resource";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { idAt, type KnownType, tenancyAt } from "./known-types.ts";
+import { warn } from "../warn.ts";
+import { idAt, type KnownType, type Place, tenancyAt } from "./known-types.ts";
 import type { ServerSession } from "./server-session.ts";
 
 const pageSize = 500;
@@ -34,15 +35,22 @@ export async function readResource(
 	throw new Failure(exitCodes.notFound, `${displayName(id)} not found`);
 }
 
+/** Warns if nothing was found in the place because its namespace or its partition does not exist. */
+export async function warnOfMissingTenancy(session: ServerSession, place: Place): Promise<void> {
+	const missing = await missingTenancy(session, place);
+	if (missing !== undefined) {
+		warn(session.io, missing);
+	}
+}
+
 /**
- * What a list of the type finds nothing in, because it does not exist: `namespace not found: <name>`, or the same for
- * the partition. `undefined` if the tenancy exists, or the caller may not know.
+ * As in `namespace not found: <name>`, or the same for the partition; `undefined` if the place exists, or the caller may
+ * not know.
  */
-export async function missingTenancy(
+async function missingTenancy(
 	session: ServerSession,
-	type: KnownType,
+	{ partition, namespace }: Place,
 ): Promise<string | undefined> {
-	const { partition, namespace } = tenancyAt(type, session.place, false);
 	const [kind, unit, name] =
 		namespace === ""
 			? (["partition", Partition, partition] as const)

@@ -159,6 +159,21 @@ describe("deployments", () => {
 	});
 });
 
+describe("a server without peers", () => {
+	it("is named by its uid", async () => {
+		const alone = { uid: "01KAYZ0V7M0000000000000000", isSelf: true, isRegistered: true };
+		const server = await serve({
+			listDeployments: () => ({ deployments: [alone] }),
+			listMissing: () => ({}),
+		});
+		const run = async (...args: readonly string[]) =>
+			runPlinth(["deployments", ...args, "--server", server]);
+		expect((await run("-o", "name")).out).toBe(`${alone.uid}\n`);
+		expect((await run(alone.uid)).out).toBe(`0 references to ${alone.uid}, 0 without a target\n`);
+		expect((await run("/")).err).toContain("the server knows no deployment /");
+	});
+});
+
 /** A server with nothing but this service. */
 async function serve(service: Partial<ServiceImpl<typeof DeploymentService>>): Promise<string> {
 	const server = createServer(

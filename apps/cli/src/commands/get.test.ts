@@ -293,6 +293,9 @@ alien  Shown      False  NoHall  critic    0s   all are taken
 		expect((await run(["status", "hall"])).err).toBe(
 			"no conditions reported for cinema.v1.Hall yet\n",
 		);
+		expect((await run(["status", "film", "-n", "nope"])).err).toBe(
+			"plinth: warning: namespace not found: nope\nno conditions reported for cinema.v1.Film yet\n",
+		);
 	});
 
 	it("types prints the types, and the fields of one", async () => {

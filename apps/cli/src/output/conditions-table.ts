@@ -8,9 +8,9 @@ import { type Cell, plainCell, renderTable, type TableColumn } from "./table.ts"
 const columns: readonly TableColumn[] = [
 	{ heading: "CONDITION", cut: false },
 	{ heading: "STATE", cut: false },
-	{ heading: "REASON", cut: true },
-	{ heading: "REPORTER", cut: true, priority: 2 },
-	{ heading: "AGE", cut: false, priority: 1 },
+	{ heading: "REASON", cut: true, priority: 1 },
+	{ heading: "REPORTER", cut: true, priority: 3 },
+	{ heading: "AGE", cut: false, priority: 2 },
 	{ heading: "MESSAGE", cut: true, readableWidth: 30 },
 ];
 
