@@ -3,7 +3,7 @@ import { registerHooks } from "node:module";
 
 /*
  * Imported before a program (`node --import`): at its end, writes the URL of each module that it has loaded to the file
- * descriptor 3, one a line.
+ * descriptor 3, one a line, and the names of the internal modules of Node.js.
  */
 
 const urls: string[] = [];
@@ -13,4 +13,7 @@ registerHooks({
 		return next(url, context);
 	},
 });
-process.on("exit", () => writeSync(3, `${urls.join("\n")}\n`));
+process.on("exit", () => {
+	const internal: readonly string[] = Reflect.get(process, "moduleLoadList");
+	writeSync(3, `${[...urls, ...internal].join("\n")}\n`);
+});

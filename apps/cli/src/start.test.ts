@@ -22,6 +22,7 @@ const heavy = {
 	diff: "/diff/",
 	http2: "node:http2",
 	crypto: "node:crypto",
+	fetch: "NativeModule internal/deps/undici/undici",
 } as const;
 
 /** The heavy parts that a command line loads, which ends with this exit code. */
@@ -42,6 +43,7 @@ async function loaded(code: number, ...args: readonly string[]): Promise<readonl
 	expect(await exited, err).toBe(code);
 	// The list itself works.
 	expect(urls).toContain("/commander/");
+	expect(urls).toContain("NativeModule fs");
 	return Object.entries(heavy).flatMap(([name, part]) => (urls.includes(part) ? [name] : []));
 }
 
@@ -62,13 +64,14 @@ describe("plinth loads only what a command line needs", () => {
 		expect(await loaded(code, ...args)).toEqual([]);
 	});
 
-	it("without YAML and the tables of Unicode, if it prints a table of ASCII", async () => {
+	it("without YAML, the tables of Unicode and fetch, if it prints a table of ASCII", async () => {
 		await using server = await startCinema();
-		const call = ["get", "Namespace", "--server", server.address];
+		const call = ["get", "Namespace", "--server", server.address, "--token", "a"];
 		const ofTable = await loaded(ok, ...call);
 		expect(ofTable).toEqual(expect.arrayContaining(["connect", "protobuf", "transport", "http2"]));
 		expect(ofTable).not.toContain("yaml");
 		expect(ofTable).not.toContain("string-width");
+		expect(ofTable).not.toContain("fetch");
 		expect(await loaded(ok, ...call, "-o", "yaml")).toContain("yaml");
 	});
 });

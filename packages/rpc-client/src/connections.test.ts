@@ -35,6 +35,20 @@ async function codeOf(promise: Promise<unknown>): Promise<string | undefined> {
 	return "no error";
 }
 
+it("sends its headers with every call, unless the call has its own, and never instead of those of the protocol", async () => {
+	const received: (string | string[] | undefined)[] = [];
+	const respond: Respond = (stream, path, headers) => {
+		received.push(headers.authorization, headers["content-type"]);
+		fine(stream, path, headers);
+	};
+	const headers = { authorization: "Bearer a", "content-type": "text/plain" };
+	await using connection = await open(respond, { headers });
+	await connection.client.unary({});
+	await connection.client.unary({}, { headers: { Authorization: "Bearer b" } });
+	const type = "application/grpc+proto";
+	expect(received).toEqual(["Bearer a", type, "Bearer b", type]);
+});
+
 describe("a connection", () => {
 	it("serves all calls, and is opened once for calls at the same time", async () => {
 		await using connection = await open(fine);

@@ -24,6 +24,11 @@ export interface ConnectionOptions {
 export interface PlinthTransportOptions extends ConnectionOptions {
 	/** The address of the server, such as `https://plinth.example:7575`. If it has a path, methods are called below it. */
 	readonly baseUrl: string;
+	/**
+	 * Headers of every call, such as credentials, by their names in lower case. A header of a call replaces the one of its
+	 * name. For headers that never change, this is cheaper than an interceptor.
+	 */
+	readonly headers?: Readonly<Record<string, string>>;
 	/** The first is the outermost. */
 	readonly interceptors?: readonly Interceptor[];
 	/** The timeout of calls that set none, in milliseconds. None by default. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import {
 	createServer,
 	type Http2Server,
+	type IncomingHttpHeaders,
 	type ServerHttp2Session,
 	type ServerHttp2Stream,
 } from "node:http2";
@@ -11,7 +12,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { type PongSchema as Pong, PongSchema } from "../testdata/src/gen/probe_pb.ts";
 
 /** Responds to one call, in any way. */
-export type Respond = (stream: ServerHttp2Stream, path: string) => void;
+export type Respond = (
+	stream: ServerHttp2Stream,
+	path: string,
+	headers: IncomingHttpHeaders,
+) => void;
 
 /** An HTTP/2 server that knows nothing about gRPC. */
 export interface RawServer extends AsyncDisposable {
@@ -36,7 +41,7 @@ export async function openRawServer(respond: Respond): Promise<RawServer> {
 		stream.on("error", () => {});
 		stream.on("aborted", () => resets.push(stream.rstCode ?? 0));
 		stream.resume();
-		respond(stream, headers[":path"] ?? "");
+		respond(stream, headers[":path"] ?? "", headers);
 	});
 	server.listen(0, "127.0.0.1");
 	await once(server, "listening");

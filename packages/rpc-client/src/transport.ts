@@ -68,8 +68,8 @@ export function createPlinthTransport(options: PlinthTransportOptions): PlinthTr
 					transportOn({ ...one, messages: { ...one.messages, readMaxBytes } }, settings),
 			};
 		},
-		close: (reason = new ConnectError("the transport was closed", Code.Canceled)) =>
-			connection.close(reason),
+		close: (reason) =>
+			connection.close(() => reason ?? new ConnectError("the transport was closed", Code.Canceled)),
 	};
 }
 
@@ -134,7 +134,7 @@ function environmentOf(
 		clock,
 		connection: new Connection(url.origin, options, clock, random),
 		deadlines: new Deadlines(clock),
-		head: new RequestHead(url, clock),
+		head: new RequestHead(url, clock, options.headers ?? {}),
 		messages: {
 			readMaxBytes: options.readMaxBytes ?? maxMessageBytes,
 			writeMaxBytes: options.writeMaxBytes ?? maxMessageBytes,

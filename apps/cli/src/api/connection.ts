@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { DescService } from "@bufbuild/protobuf";
-import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { ResourceService, TypeService } from "@plinth/proto";
 import { createPlinthTransport } from "@plinth/rpc-client";
 import { usageFailure } from "../failure.ts";
@@ -34,7 +34,7 @@ export function connect(endpoint: Endpoint): Connection {
 	const { server, requestTimeoutMs } = endpoint;
 	const transport = createPlinthTransport({
 		baseUrl: server,
-		interceptors: endpoint.token === undefined ? [] : [withToken(endpoint.token)],
+		headers: endpoint.token === undefined ? {} : { authorization: `Bearer ${endpoint.token}` },
 		...(requestTimeoutMs !== undefined && { defaultTimeoutMs: requestTimeoutMs }),
 		nodeOptions: tlsOptions(endpoint),
 		...pings,
@@ -44,13 +44,6 @@ export function connect(endpoint: Endpoint): Connection {
 		types: createClient(TypeService, transport),
 		client: (service) => createClient(service, transport),
 		[Symbol.dispose]: () => transport.close(),
-	};
-}
-
-function withToken(token: string): Interceptor {
-	return (next) => (request) => {
-		request.header.set("authorization", `Bearer ${token}`);
-		return next(request);
 	};
 }
 

@@ -17,16 +17,22 @@ const protocolHeaders = new Set([
 export class RequestHead {
 	readonly #prefix: string;
 	readonly #clock: Clock;
+	readonly #headers: Readonly<Record<string, string>>;
 
-	/** @param baseUrl - its path precedes the paths of methods. */
-	constructor(baseUrl: URL, clock: Clock) {
+	/**
+	 * @param baseUrl - its path precedes the paths of methods.
+	 * @param headers - of all requests.
+	 */
+	constructor(baseUrl: URL, clock: Clock, headers: Readonly<Record<string, string>>) {
 		this.#prefix = baseUrl.pathname.replace(/\/+$/, "");
 		this.#clock = clock;
+		this.#headers = headers;
 	}
 
 	/** The headers of a call. */
 	of(method: DescMethod, { header, deadlineMs }: CallRequest): OutgoingHttpHeaders {
 		const head: OutgoingHttpHeaders = {
+			...this.#headers,
 			":method": "POST",
 			":path": `${this.#prefix}/${method.parent.typeName}/${method.name}`,
 			"content-type": "application/grpc+proto",

@@ -32,6 +32,8 @@ export class Connection implements SessionOwner {
 	/** No attempt begins before this time. */
 	#retryAtMs = Number.NEGATIVE_INFINITY;
 	readonly #closing = new AbortController();
+	/** Creates the error with which calls fail once it is closed. */
+	#closed: (() => ConnectError) | undefined;
 
 	/** @param authority - scheme, host and port. */
 	constructor(authority: string, options: ConnectionOptions, clock: Clock, random: Random) {
@@ -68,9 +70,15 @@ export class Connection implements SessionOwner {
 		return this.#opening;
 	}
 
-	/** Ends all sessions. Their calls, and later ones, fail with `reason`. */
-	close(reason: ConnectError): void {
-		this.#closing.abort(reason);
+	/**
+	 * Ends all sessions. Their calls, and later ones, fail with what `reason` returns. An error is created only for a call:
+	 * the first `ConnectError` of a process loads much code of Node.js, for its `Headers`.
+	 */
+	close(reason: () => ConnectError): void {
+		this.#closed ??= reason;
+		if (this.#opening !== undefined) {
+			this.#closing.abort(reason());
+		}
 		for (const session of this.#sessions) {
 			session.close(reason);
 		}
@@ -98,8 +106,10 @@ export class Connection implements SessionOwner {
 	}
 
 	async #open(): Promise<Session> {
+		if (this.#closed !== undefined) {
+			throw this.#closed();
+		}
 		const { signal } = this.#closing;
-		signal.throwIfAborted();
 		const former = this.#session;
 		if (former?.isReady && (!former.needsVerification || (await former.verify()))) {
 			return former;

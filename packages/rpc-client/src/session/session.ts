@@ -32,8 +32,8 @@ export interface SessionOwner {
  * While it is draining, its calls go on, and new ones are made on another session.
  */
 export class Session {
-	/** The error with which the session and its calls ended. */
-	#failure: ConnectError | undefined;
+	/** Creates the error with which the session and its calls ended, when a call needs it. */
+	#failure: (() => ConnectError) | undefined;
 	readonly #session: ClientHttp2Session;
 	readonly #owner: SessionOwner;
 	readonly #authority: string;
@@ -57,7 +57,8 @@ export class Session {
 		this.#owner = owner;
 		this.#keepAlive = new KeepAlive(session, clock, options, {
 			openCalls: () => this.#open,
-			dead: () => this.#end(lostConnection(authority, "did not respond to a ping", "ETIMEDOUT")),
+			dead: () =>
+				this.#end(() => lostConnection(authority, "did not respond to a ping", "ETIMEDOUT")),
 			idle: () => this.#drain(),
 		});
 		// Only calls keep the process alive.
@@ -127,7 +128,7 @@ export class Session {
 				? undefined
 				: connectionError(this.#authority, error, this.#speaksHttp2);
 		}
-		return this.#failure;
+		return this.#failure?.();
 	}
 
 	/** Bytes have arrived. */
@@ -148,8 +149,8 @@ export class Session {
 		}
 	}
 
-	/** Ends the session. Its calls fail with `reason`. */
-	close(reason: ConnectError): void {
+	/** Ends the session. Its calls fail with what `reason` returns. */
+	close(reason: () => ConnectError): void {
 		this.#end(reason);
 	}
 
@@ -161,26 +162,30 @@ export class Session {
 		// The session is destroyed next, by the library.
 		const isCalm = code === constants.NGHTTP2_ENHANCE_YOUR_CALM;
 		const text = data === undefined || data.length === 0 ? "" : `: ${data.toString("latin1")}`;
-		this.#failure ??= new ConnectError(
-			`${this.#authority} closed the connection with error code ${nameOf(code)}${text}`,
-			isCalm ? Code.ResourceExhausted : Code.Unavailable,
-		);
+		this.#failure ??= () =>
+			new ConnectError(
+				`${this.#authority} closed the connection with error code ${nameOf(code)}${text}`,
+				isCalm ? Code.ResourceExhausted : Code.Unavailable,
+			);
 		if (isCalm && text === ": too_many_pings") {
 			this.#owner.tooManyPings();
 		}
 	}
 
 	#onError(error: Error): void {
-		this.#failure ??= connectionError(this.#authority, error, this.#speaksHttp2);
+		this.#failure ??= () => connectionError(this.#authority, error, this.#speaksHttp2);
 		this.#owner.ended(this);
 	}
 
 	#onClose(): void {
-		this.#failure ??= lostConnection(
-			this.#authority,
-			this.#speaksHttp2 ? "closed the connection" : "closed the connection: does it speak HTTP/2?",
-			"ECONNRESET",
-		);
+		this.#failure ??= () =>
+			lostConnection(
+				this.#authority,
+				this.#speaksHttp2
+					? "closed the connection"
+					: "closed the connection: does it speak HTTP/2?",
+				"ECONNRESET",
+			);
 		this.#keepAlive.stop();
 		this.#owner.ended(this);
 	}
@@ -191,7 +196,7 @@ export class Session {
 		this.#session.close();
 	}
 
-	#end(reason: ConnectError): void {
+	#end(reason: () => ConnectError): void {
 		this.#failure ??= reason;
 		this.#isDraining = true;
 		this.#keepAlive.stop();
