@@ -1,14 +1,17 @@
-import process from "node:process";
 import { systemClock } from "@plinth/runtime/clock";
 import type { Io, Terminal } from "./io.ts";
 
-/** The environment of this process: its streams, variables and clock. */
+/**
+ * The environment of this process: its streams, variables and clock. Node.js loads the code of a stream when it is used
+ * first, so standard input and standard error are used only where they are needed.
+ */
 export function processIo(signal: AbortSignal = new AbortController().signal): Io {
-	const { stdin, stdout, stderr, env } = process;
+	const { stdout, env } = process;
 	return {
 		out: (text) => void stdout.write(text),
-		err: (text) => void stderr.write(text),
+		err: (text) => void process.stderr.write(text),
 		readStdin: async () => {
+			const { stdin } = process;
 			stdin.setEncoding("utf8");
 			let text = "";
 			for await (const chunk of stdin) {
@@ -18,7 +21,7 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 		},
 		ask: async (question) => {
 			const { createInterface } = await import("node:readline/promises");
-			const lines = createInterface({ input: stdin, output: stdout });
+			const lines = createInterface({ input: process.stdin, output: stdout });
 			try {
 				return await Promise.race([
 					lines.question(question, { signal }),
@@ -28,7 +31,9 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 				lines.close();
 			}
 		},
-		isInteractive: stdin.isTTY === true && stdout.isTTY === true,
+		get isInteractive() {
+			return process.stdin.isTTY === true && stdout.isTTY === true;
+		},
 		// A terminal that does not know its size reports 0.
 		width: (stdout.isTTY && stdout.columns) || undefined,
 		terminal: stdout.isTTY && env.TERM !== "dumb" ? processTerminal() : undefined,
@@ -46,11 +51,12 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 
 /** The terminal of this process. Keys are read only if standard input is a terminal, too. */
 function processTerminal(): Terminal {
-	const { stdin, stdout } = process;
+	const { stdout } = process;
 	return {
 		// Terminals that do not know their size, such as serial ones, report 0.
 		size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
 		open: ({ onKey, onResize }) => {
+			const { stdin } = process;
 			const onData = (keys: string) => [...keys].forEach(onKey);
 			stdout.on("resize", onResize);
 			if (stdin.isTTY) {

@@ -1,4 +1,3 @@
-import process from "node:process";
 import type { AddCommand } from "./commands/runner.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { processIo } from "./process-io.ts";

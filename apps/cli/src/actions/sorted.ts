@@ -24,14 +24,13 @@ export function sorted(
 			`--sort-by ${JSON.stringify(field)}: no resource has this field; use name, age or a path such as data.priority, as in -o yaml`,
 		);
 	}
-	return resources.toSorted((a, b) => compare(keys.get(a), keys.get(b)));
+	const names = new Intl.Collator("en", { numeric: true });
+	return resources.toSorted((a, b) => compare(keys.get(a), keys.get(b), names));
 }
 
 type Key = number | string | undefined;
 
-const names = new Intl.Collator("en", { numeric: true });
-
-function compare(a: Key, b: Key): number {
+function compare(a: Key, b: Key, names: Intl.Collator): number {
 	if (a === undefined || b === undefined) {
 		return Number(a === undefined) - Number(b === undefined);
 	}
