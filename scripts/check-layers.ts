@@ -6,7 +6,8 @@
  *   may also import packages of its own layer. Packages never form a cycle.
  * - A relative import stays within its package (tests/checks also tests the scripts).
  * - A package offers its dependencies the peers that they ask for, as its own dependencies or peers.
- * - Every imported package is a declared dependency, and not only for development if published code imports it.
+ * - Every imported package is a declared dependency, and not only for development if published code imports it. A package
+ *   that has rolldown may also bundle what it has for development: its build checks what is left to import.
  *
  *     node scripts/check-layers.ts [--root <folder>]
  */
@@ -203,13 +204,14 @@ function wrongPackage(owner: Package, file: string, specifier: string): string |
 		return undefined;
 	}
 	const development = isForDevelopment(owner, file);
+	const bundles = Object.hasOwn(manifest.devDependencies ?? {}, "rolldown");
 	const declared = development
 		? {
 				...forUsers(manifest),
 				...manifest.devDependencies,
 				...rootPackage.manifest.devDependencies,
 			}
-		: forUsers(manifest);
+		: { ...forUsers(manifest), ...(bundles && manifest.devDependencies) };
 	if (!Object.hasOwn(declared, name)) {
 		return `${name} is not in the ${development ? "" : "(published) "}dependencies of ${manifest.name}`;
 	}

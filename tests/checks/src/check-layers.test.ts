@@ -132,6 +132,24 @@ it("fails on an import that is not declared, and on one that is declared for dev
 	);
 });
 
+it("lets a package that bundles import what it has for development, but of lower layers alone", () => {
+	const bundles = (...more: readonly string[]) => ({
+		"packages/resource/package.json": manifest("@plinth/resource", {
+			dependencies: ["@plinth/runtime"],
+			devDependencies: ["ulid", "@plinth/in-process", ...more],
+		}),
+		"packages/resource/src/index.ts": 'import { ulid } from "ulid";\n',
+	});
+	expect(check("check-layers.ts", layers(bundles("rolldown")))).toEqual({ status: 0, stderr: "" });
+	expect(problem(bundles())).toContain("ulid is not in the (published) dependencies");
+	expect(
+		problem({
+			...bundles("rolldown"),
+			"packages/resource/src/index.ts": 'import "@plinth/in-process";\n',
+		}),
+	).toContain("@plinth/resource must not depend on @plinth/in-process");
+});
+
 it("fails on packages that form a cycle", () => {
 	expect(
 		problem({

@@ -1,7 +1,5 @@
 import { createRequire } from "node:module";
 
-const require = createRequire(import.meta.url);
-
 let stringWidth: typeof import("string-width")["default"] | undefined;
 
 /** The number of columns that a text takes in a terminal. */
@@ -36,6 +34,7 @@ export function cutTo(text: string, width: number): string {
 }
 
 function loadStringWidth(): typeof import("string-width")["default"] {
+	const require = createRequire(import.meta.url);
 	const module: typeof import("string-width") = require("string-width");
 	return module.default;
 }
