@@ -80,7 +80,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
-		seed: 45,
+		seed: 10,
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
@@ -93,7 +93,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a check of a crashed server CHECKING": {
 		rule: "A check that has taken too long ends.",
-		seed: 7,
+		seed: 14,
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
@@ -101,8 +101,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"act on a deletion by name instead of uid": {
 		rule: "What acts on a deletion names the incarnation.",
-		seed: 65,
-		isRare: true,
+		seed: 188,
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
@@ -110,7 +109,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
-		seed: 82,
+		seed: 394,
 	},
 	"remove the last owner reference before deleting": {
 		rule: "A resource is deleted with its last owner reference, in one commit.",
@@ -118,7 +117,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"treat not known as not valid": {
 		rule: "An owner that is not known to be deleted is kept.",
-		seed: 36,
+		seed: 101,
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
@@ -151,7 +150,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete the schema in one attempt": {
 		rule: "Steps of a start that fail are tried again.",
-		seed: 37,
+		seed: 46,
 	},
 	"serve before the other deployments are known": {
 		rule: "A server takes writes once it knows the other deployments.",
@@ -176,7 +175,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take the record of a server as it was a while ago": {
 		rule: "A server that starts reads its record with strong consistency.",
-		seed: 99,
+		seed: 105,
 	},
 	"stay registered at an address where no server runs": {
 		rule: "A server of the deployment runs at the registered address.",
