@@ -46,17 +46,13 @@ export async function explain(
 	const { io } = session;
 	const type = (await session.types()).find(word);
 	const fields = fieldsOf(type.schema);
-	const plain = (path: string) => path.replaceAll("[]", "");
 	const path = field === undefined || /^data(\.|$)/.test(field) ? field : `data.${field}`;
 	const shown = fields.filter((each) => {
-		const at = plain(each.field ?? "");
+		const at = pathOf(each);
 		return path === undefined || path === "data" || at === path || at.startsWith(`${path}.`);
 	});
 	if (path !== undefined && path !== "data" && shown.length === 0) {
-		const hint = suggestion(
-			path,
-			fields.map((each) => plain(each.field ?? "")),
-		);
+		const hint = suggestion(path, fields.map(pathOf));
 		throw usageFailure(`${type.key} has no field ${path}${hint}`);
 	}
 	if (output === "table" && path === undefined) {
@@ -67,8 +63,13 @@ export async function explain(
 	return exitCodes.ok;
 }
 
+/** The path of a field, as `explain` takes it: without what marks a list. */
+export function pathOf({ field }: PlainRecords[number]): string {
+	return field?.replaceAll("[]", "") ?? "";
+}
+
 /** The fields of a message and of its nested messages, by path. */
-function fieldsOf(
+export function fieldsOf(
 	desc: DescMessage,
 	path = "data",
 	outer: readonly DescMessage[] = [],

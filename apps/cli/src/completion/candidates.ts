@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { readConfiguration } from "../configuration/config-file.ts";
 import type { Io } from "../io.ts";
 import { Session } from "../session.ts";
-import { optionsOf, type PartialLine, readPartialLine } from "./partial-line.ts";
+import { mayBeValue, optionsOf, type PartialLine, readPartialLine } from "./partial-line.ts";
 import { fileCandidate } from "./shells.ts";
 
 /** Short, because the shell waits for the candidates. */
@@ -33,7 +33,7 @@ export async function candidates(
 
 async function candidatesFor(line: PartialLine, session: Session): Promise<readonly string[]> {
 	const { command, operands, word, optionOfWord } = line;
-	if (optionOfWord !== undefined) {
+	if (optionOfWord !== undefined && mayBeValue(word, optionOfWord)) {
 		return valuesOf(line, session);
 	}
 	if (word.startsWith("-")) {
@@ -56,16 +56,39 @@ async function candidatesFor(line: PartialLine, session: Session): Promise<reado
 	if (argument.argChoices !== undefined) {
 		return argument.argChoices;
 	}
+	switch (argument.name()) {
+		case "type":
+		case "names":
+			return targets(line, session);
+		case "name":
+			return namesFor(line, session);
+		case "field":
+			return fields(line, session);
+		case "file":
+			return [fileCandidate];
+		default:
+			return [];
+	}
+}
+
+/** What the argument `name` of the command names. */
+function namesFor(line: PartialLine, session: Session): Promise<readonly string[]> {
+	const { command } = line;
 	if (command.parent?.name() === "context") {
 		return contextNames(session);
 	}
-	return command.name() === "controllers" ? controllerNames(session) : targets(line, session);
+	switch (command.name()) {
+		case "controllers":
+			return controllerNames(session);
+		case "settle":
+			return deploymentNames(session);
+		default:
+			return targets(line, session);
+	}
 }
 
-async function valuesOf(
-	{ optionOfWord }: PartialLine,
-	session: Session,
-): Promise<readonly string[]> {
+async function valuesOf(line: PartialLine, session: Session): Promise<readonly string[]> {
+	const { optionOfWord } = line;
 	if (optionOfWord?.argChoices !== undefined) {
 		return optionOfWord.argChoices;
 	}
@@ -78,6 +101,11 @@ async function valuesOf(
 			return namesOf("tenancy.v1.Partition", session);
 		case "for":
 			return ["condition=", "delete", "create"];
+		case "prune":
+		case "type":
+			return typeNames(line, session);
+		case "sortBy":
+			return ["name", "age", ...(await fields(line, session))];
 		case "filename":
 		case "tokenFile":
 		case "caFile":
@@ -104,11 +132,32 @@ async function controllerNames(session: Session): Promise<readonly string[]> {
 	return controllers.map(({ name }) => name);
 }
 
-/** Types first; after a type, or `TYPE/`, the names of its resources. */
-async function targets(
-	{ operands, word }: PartialLine,
+async function deploymentNames(session: Session): Promise<readonly string[]> {
+	const { readDeployments, wordFor } = await import("../api/deployments.ts");
+	const { deployments } = await readDeployments(await session.server());
+	return deployments.map(wordFor);
+}
+
+/** The paths of the fields of the type that the line names. */
+async function fields(
+	{ operands: [type = ""] }: PartialLine,
 	session: Session,
 ): Promise<readonly string[]> {
+	const { fieldsOf, pathOf } = await import("../actions/types.ts");
+	const types = await (await session.server()).types();
+	return fieldsOf(types.find(type).schema).map(pathOf);
+}
+
+async function typeNames({ word }: PartialLine, session: Session): Promise<readonly string[]> {
+	const { all } = await (await session.server()).types();
+	return word.includes(".") || /^[a-z]/.test(word)
+		? all.map(({ key }) => key)
+		: [...all.map(({ type: { kind } }) => kind)];
+}
+
+/** Types first; after a type, or `TYPE/`, the names of its resources. */
+async function targets(line: PartialLine, session: Session): Promise<readonly string[]> {
+	const { operands, word } = line;
 	const [type] = operands;
 	if (type !== undefined && !type.includes("/")) {
 		const names = await namesOf(type, session);
@@ -119,10 +168,7 @@ async function targets(
 		const prefix = word.slice(0, slash);
 		return (await namesOf(prefix, session)).map((name) => `${prefix}/${name}`);
 	}
-	const { all } = await (await session.server()).types();
-	return word.includes(".") || /^[a-z]/.test(word)
-		? all.map(({ key }) => key)
-		: [...all.map(({ type: { kind } }) => kind)];
+	return typeNames(line, session);
 }
 
 async function namesOf(word: string, session: Session): Promise<readonly string[]> {

@@ -55,6 +55,16 @@ describe("completion in bash", () => {
 		["plinth apply -f cat", ["catalog.yaml"]],
 		["plinth wait Film alien --for=", ["condition=", "delete", "create"]],
 		["plinth -n def", ["default"]],
+		["plinth explain Film data.tit", ["data.title"]],
+		["plinth get Film --sort-by data.tit", ["data.title"]],
+		["plinth get Film --sort-by a", ["age"]],
+		["plinth apply -f catalog.yaml --prune F", ["Film"]],
+		["plinth apply -f catalog.yaml --prune Film H", ["Hall"]],
+		["plinth apply -f catalog.yaml --prune Film --y", ["--yes"]],
+		["plinth apply -f catalog.yaml c", ["catalog.yaml"]],
+		["plinth backup cat", ["catalog.yaml"]],
+		["plinth api F", [""]],
+		["plinth deployments settle F", [""]],
 		["plinth context ", ["list", "set", "use", "delete"]],
 	])("completes %j", async (line, expected) => {
 		expect(await bash.completes(line)).toEqual(expected);

@@ -33,15 +33,14 @@ export function readPartialLine(program: Command, words: readonly string[]): Par
 			? optionsOf(command).find(({ short, long }) => short === name || long === name)
 			: undefined;
 		const next = command.commands.find((one) => one.name() === word);
-		if (pending !== undefined) {
+		if (pending !== undefined && mayBeValue(word, pending)) {
 			take(pending, word);
-			pending = undefined;
+			pending = pending.variadic ? pending : undefined;
 		} else if (option !== undefined) {
 			if (value !== undefined) {
 				take(option, value);
-			} else if (takesValue(option)) {
-				pending = option;
 			}
+			pending = value === undefined && takesValue(option) ? option : undefined;
 		} else if (next !== undefined && operands.length === 0) {
 			command = next;
 		} else if (!word.startsWith("-")) {
@@ -61,6 +60,11 @@ export function readPartialLine(program: Command, words: readonly string[]): Par
 export function optionsOf(command: Command): readonly Option[] {
 	const { parent } = command;
 	return parent === null ? command.options : [...command.options, ...optionsOf(parent)];
+}
+
+/** Whether a word after an option is a value of it. One that takes several values ends at the next option. */
+export function mayBeValue(word: string, { variadic }: Option): boolean {
+	return !(variadic && word.startsWith("-"));
 }
 
 function takesValue({ required, optional }: Option): boolean {
