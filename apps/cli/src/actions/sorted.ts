@@ -20,13 +20,16 @@ export function sorted(
 ): readonly Resource[] {
 	const keys = new Map(resources.map((each) => [each, keyOf(each, field, types)]));
 	if (resources.length > 0 && [...keys.values()].every((key) => key === undefined)) {
-		throw usageFailure(
-			`--sort-by ${JSON.stringify(field)}: no resource has this field; use name, age or a path such as data.priority, as in -o yaml`,
-		);
+		const inData = `data.${field}`;
+		const isInData = resources.some((each) => keyOf(each, inData, types) !== undefined);
+		const hint = isInData ? `did you mean ${inData}?` : otherFields;
+		throw usageFailure(`--sort-by ${JSON.stringify(field)}: no resource has this field; ${hint}`);
 	}
 	const names = new Intl.Collator("en", { numeric: true });
 	return resources.toSorted((a, b) => compare(keys.get(a), keys.get(b), names));
 }
+
+const otherFields = "use name, age or a path such as data.priority, as in -o yaml";
 
 type Key = number | string | undefined;
 

@@ -141,6 +141,10 @@ describe("get --sort-by", () => {
 	it("says what there is to order by", async () => {
 		expect(await run(["get", "film", "--sort-by", "title"])).toMatchObject({
 			code: 2,
+			err: expect.stringContaining("did you mean data.title?"),
+		});
+		expect(await run(["get", "film", "--sort-by", "nope"])).toMatchObject({
+			code: 2,
 			err: expect.stringContaining("use name, age or a path such as data.priority"),
 		});
 		expect(await run(["get", "film", "-w", "--sort-by", "name"])).toMatchObject({
