@@ -1,5 +1,6 @@
 import { tenancyAt } from "../api/known-types.ts";
-import { listResources, readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
+import { readNamed } from "../api/read-named.ts";
+import { listResources, warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
@@ -28,10 +29,11 @@ export async function get(
 		return follow(session, words, flags);
 	}
 	const targets = parseTargets(words, await session.types());
+	let exitCode: ExitCode = exitCodes.ok;
 	for (const target of targets) {
-		await print(session, target, flags, targets.length === 1);
+		exitCode = (await print(session, target, flags, targets.length === 1)) || exitCode;
 	}
-	return exitCodes.ok;
+	return exitCode;
 }
 
 /** Prints the resources of a type, optionally by name prefix. */
@@ -44,8 +46,7 @@ export async function list(
 		return follow(session, [type], flags);
 	}
 	const known = (await session.types()).find(type);
-	await print(session, { type: known, names: [] }, flags, true);
-	return exitCodes.ok;
+	return print(session, { type: known, names: [] }, flags, true);
 }
 
 /** Prints what there is, and then every change, as `plinth watch` does. */
@@ -71,12 +72,21 @@ async function print(
 	{ type, names }: Target,
 	flags: GetFlags,
 	isAlone: boolean,
-): Promise<void> {
+): Promise<ExitCode> {
 	const everywhere = flags.allNamespaces ?? false;
-	const resources =
+	const { resources, exitCode } =
 		names.length === 0
-			? await listResources(session, type, { namePrefix: flags.prefix ?? "", everywhere })
-			: await Promise.all(names.map((name) => readResource(session, type, name)));
+			? {
+					resources: await listResources(session, type, {
+						namePrefix: flags.prefix ?? "",
+						everywhere,
+					}),
+					exitCode: exitCodes.ok,
+				}
+			: await readNamed(session, type, names);
+	if (resources.length === 0 && names.length > 0) {
+		return exitCode;
+	}
 	if (resources.length === 0 && !everywhere) {
 		await warnOfMissingTenancy(session, tenancyAt(type, session.place, false));
 	}
@@ -90,4 +100,5 @@ async function print(
 		showTenancy: everywhere,
 		isSingle: isAlone && names.length === 1,
 	});
+	return exitCode;
 }

@@ -156,6 +156,23 @@ describe("get --sort-by", () => {
 });
 
 describe("get", () => {
+	it("prints those of several that exist, and says which do not", async () => {
+		expect(await run(["get", "Film", "nope", "alien", "nada", "-o", "name"])).toEqual({
+			code: 3,
+			out: "cinema.v1.Film/alien\n",
+			err: "plinth: cinema.v1.Film default/default/nope not found\nplinth: cinema.v1.Film default/default/nada not found\n",
+		});
+		expect(await run(["get", "Hall/nope", "Film/alien", "-o", "name"])).toMatchObject({
+			code: 3,
+			out: "cinema.v1.Film/alien\n",
+		});
+		expect(await run(["get", "Film", "nope"])).toEqual({
+			code: 3,
+			out: "",
+			err: "plinth: cinema.v1.Film default/default/nope not found\n",
+		});
+	});
+
 	it("prints names that other commands take", async () => {
 		const { out } = await run(["get", "Film", "-o", "name"]);
 		expect(out).toBe("cinema.v1.Film/alien\ncinema.v1.Film/brazil\n");
