@@ -9,8 +9,8 @@ import { readStored } from "../apply/apply-resource.ts";
 import { readFiles } from "../apply/read-files.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
-import { conditionsOf } from "../output/conditions.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
+import { ofServer, references, reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { agrees, assertMayAsk } from "./agree.ts";
@@ -193,23 +193,3 @@ async function reasonsOf(session: ServerSession, left: Resource): Promise<readon
 		return reportedReasonsOf(left);
 	}
 }
-
-/** What the status of a resource says about its deletion. */
-function reportedReasonsOf(left: Resource): readonly string[] {
-	const released = conditionsOf(left).find(
-		({ condition: { type } }) => type === "ReferencesReleased",
-	);
-	return finalizersOf(left).map((finalizer) =>
-		finalizer === references && released?.condition.message
-			? released.condition.message
-			: (ofServer[finalizer] ?? finalizer),
-	);
-}
-
-const references = "schema.plinth.dev/references";
-
-/** What a deletion waits for while it has a finalizer that the server removes by itself. */
-const ofServer: Readonly<Record<string, string>> = {
-	[references]: "the resources that reference it",
-	"tenancy.plinth.dev/contents": "its contents to be deleted",
-};

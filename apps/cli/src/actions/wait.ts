@@ -6,6 +6,7 @@ import { parseDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 import { conditionsOf, stateName } from "../output/conditions.ts";
+import { reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { resourceName } from "../output/print-resources.ts";
 import type { Session } from "../session.ts";
 import { suggestion } from "../suggest.ts";
@@ -190,12 +191,18 @@ function describe(goal: Goal): string {
 	}
 }
 
+function marked(latest: Resource): string {
+	const reasons = reportedReasonsOf(latest);
+	const waits = reasons.length === 0 ? "" : `, and waits for ${reasons.join("; ")}`;
+	return `it is marked for deletion${waits}`;
+}
+
 function lastSeen(goal: Goal, latest: Resource | undefined, isKnown = true): string {
 	if (latest === undefined) {
 		return isKnown ? "it does not exist" : "the server has not responded";
 	}
 	if (goal.kind !== "condition") {
-		return isMarkedForDeletion(latest) ? "it is marked for deletion" : "it exists";
+		return isMarkedForDeletion(latest) ? marked(latest) : "it exists";
 	}
 	const conditions = conditionsOf(latest);
 	const found = conditions.filter(({ condition }) => condition.type === goal.type);

@@ -300,6 +300,7 @@ describe("delete", () => {
 		);
 		const deletion = start("delete", "film", "alien", "--wait");
 		await deletion.prints("marked for deletion: waiting for archive");
+		await deletion.prints("it is marked for deletion, and waits for archive");
 		const { out } = await start("get", "film").ended;
 		expect(out).toContain("Deleting (waiting for archive)");
 		const { resource } = await server.client.read({ id: idOf(Film, "alien") });
