@@ -113,6 +113,9 @@ describe("plinth, with a server of the catalog", () => {
 			code: 3,
 			err: 'plinth: there is no controller "prober": `plinth controllers` lists all\n',
 		});
+		expect((await plinth("controllers", "catalog-probe")).err).toBe(
+			'plinth: there is no controller "catalog-probe"; did you mean catalog-prober? `plinth controllers` lists all\n',
+		);
 		const check = await plinth("describe", "HealthCheck", "web-1");
 		expect(check.out).toMatch(/^controllers:\n +CONTROLLER +STATE\n +catalog-prober +done/m);
 		expect((await plinth("delete", "-f", file)).code).toBe(0);

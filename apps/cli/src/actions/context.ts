@@ -63,10 +63,18 @@ export async function setContext(session: Session, name: string): Promise<ExitCo
 		current: configuration.current ?? name,
 		contexts: { ...configuration.contexts, [name]: context },
 	});
-	const isCurrent = (configuration.current ?? name) === name;
-	const hint = isCurrent ? "" : `; make it the default with: plinth context use ${name}`;
-	session.io.out(`context ${name} ${before === undefined ? "created" : "updated"}${hint}\n`);
+	session.io.out(
+		`context ${name} ${before === undefined ? "created" : "updated"}${hint(name, configuration)}\n`,
+	);
 	return exitCodes.ok;
+}
+
+/** Which context is the default now. */
+function hint(name: string, { current }: Configuration): string {
+	if (current === undefined) {
+		return "; it is now the default";
+	}
+	return current === name ? "" : `; make it the default with: plinth context use ${name}`;
 }
 
 /** Makes a context the default. */

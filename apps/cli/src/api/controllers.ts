@@ -10,6 +10,7 @@ import {
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
+import { nearest } from "../suggest.ts";
 import { isOlderServer } from "./older-server.ts";
 import type { ServerSession } from "./server-session.ts";
 
@@ -22,7 +23,7 @@ export function getController(
 	const response = connection
 		.client(ControllerService)
 		.getController({ name }, { signal: io.signal })
-		.catch((error: unknown) => {
+		.catch(async (error: unknown) => {
 			if (isOlderServer(error)) {
 				throw new Failure(
 					exitCodes.failed,
@@ -32,11 +33,31 @@ export function getController(
 			if (isNotFound(error)) {
 				// Of the servers that have not responded, one may have it: the message names them.
 				const message = printable(error.rawMessage);
-				throw new Failure(exitCodes.notFound, `${message}: \`plinth controllers\` lists all`);
+				const near = await similarController(session, name);
+				const hint = near === undefined ? "" : `; did you mean ${near}?`;
+				throw new Failure(
+					exitCodes.notFound,
+					`${message}${hint || ":"} \`plinth controllers\` lists all`,
+				);
 			}
 			throw error;
 		});
 	return session.call(response);
+}
+
+/** The controller with the most similar name. Without an answer of the server, none. */
+async function similarController(
+	{ io, connection }: ServerSession,
+	name: string,
+): Promise<string | undefined> {
+	const client = connection.client(ControllerService);
+	const { controllers } = await client
+		.listControllers({}, { signal: io.signal })
+		.catch(() => ({ controllers: [] }));
+	return nearest(
+		name,
+		controllers.map((each) => each.name),
+	);
 }
 
 /** What each controller does with a resource; nothing if the server is older, or the resource is gone. */

@@ -7,6 +7,7 @@ import { parseDocuments } from "../document/source-document.ts";
 import type { WantedResource } from "../document/wanted-resource.ts";
 import { usageFailure } from "../failure.ts";
 import type { Io } from "../io.ts";
+import { readFailure } from "../read-failure.ts";
 
 /** The maximum number of problems in a failure. */
 const maxProblems = 20;
@@ -67,7 +68,7 @@ async function textsOf(files: readonly string[], io: Io): Promise<readonly Text[
 				texts.push({ file: one, text: readFileSync(one, "utf8") });
 			}
 		} catch (cause) {
-			throw usageFailure(`can't read ${file}: ${explain(cause)}`, { cause });
+			throw usageFailure(`can't read ${file}: ${readFailure(cause)}`, { cause });
 		}
 	}
 	return texts;
@@ -82,12 +83,4 @@ function filesIn(folder: string): readonly string[] {
 
 function nameOf(file: string): string {
 	return file === "-" ? "standard input" : file;
-}
-
-function explain(cause: unknown): string {
-	if (cause instanceof Error && "code" in cause) {
-		const known: Record<string, string> = { ENOENT: "no such file", EACCES: "permission denied" };
-		return known[String(cause.code)] ?? cause.message;
-	}
-	return String(cause);
 }

@@ -29,7 +29,11 @@ describe("contexts", () => {
 			...["context", "set", "prod", "--server", "https://plinth.example", "--token-file", path],
 			...["-p", "eu", "-n", "web", "--ca-file", "/ca.pem"],
 		);
-		expect(made).toEqual({ code: 0, out: "context prod created\n", err: "" });
+		expect(made).toEqual({
+			code: 0,
+			out: "context prod created; it is now the default\n",
+			err: "",
+		});
 		expect(statSync(file).mode & 0o777).toBe(0o600);
 		expect(statSync(join(folder, "plinth")).mode & 0o777).toBe(0o700);
 		expect((await run("context", "set", "local", "--server", "127.0.0.1:7575")).out).toBe(
@@ -85,7 +89,10 @@ local           http://127.0.0.1:7575   default    default
 		[["context", "set", "x", "--server", "ftp://a"], "ftp://a is not a server address"],
 		[["get", "Film", "--server", "http://me:pw@a"], "can't contain a user: set a token"],
 		[["get", "Film", "--token", "a", "--token-file", "b"], "can't be used together"],
-		[["get", "Film", "--token-file", "/nowhere"], "can't read the token from /nowhere"],
+		[
+			["get", "Film", "--token-file", "/nowhere"],
+			"can't read the token from /nowhere: no such file",
+		],
 		[["get", "Film", "--token", "a b"], "has characters that are not allowed in a header"],
 		[["get", "Film", "--request-timeout", "5"], '--request-timeout "5" is not a duration'],
 		[["get", "Film", "--ca-file", "/nowhere"], "can't read /nowhere"],

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Endpoint } from "../api/connection.ts";
 import type { Place } from "../api/known-types.ts";
 import { usageFailure } from "../failure.ts";
+import { readFailure } from "../read-failure.ts";
 import { suggestion } from "../suggest.ts";
 import type { Configuration, Context } from "./configuration.ts";
 import { parseDuration } from "./duration.ts";
@@ -114,7 +115,7 @@ function readToken(file: string): string {
 	try {
 		return readFileSync(file, "utf8").trim();
 	} catch (cause) {
-		throw usageFailure(`can't read the token from ${file}`, { cause });
+		throw usageFailure(`can't read the token from ${file}: ${readFailure(cause)}`, { cause });
 	}
 }
 
