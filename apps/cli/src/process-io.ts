@@ -23,10 +23,7 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 			const { createInterface } = await import("node:readline/promises");
 			const lines = createInterface({ input: process.stdin, output: stdout });
 			// Of a terminal, readline reads Ctrl-C as a key: without this, it would be an empty answer.
-			lines.once("SIGINT", () => {
-				stdout.write("\n");
-				process.kill(process.pid, "SIGINT");
-			});
+			lines.once("SIGINT", () => process.kill(process.pid, "SIGINT"));
 			try {
 				return await Promise.race([
 					lines.question(question, { signal }),
