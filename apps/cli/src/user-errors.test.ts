@@ -107,7 +107,7 @@ const files: readonly (readonly [string, readonly string[], readonly string[]])[
 		"a type that the server lacks",
 		["type: Studio", "name: a"],
 		[
-			"standard input:1:7 (document 1): type: unknown type Studio: `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)",
+			"standard input:1:7 (document 1): type: unknown type Studio: `plinth types` lists those of the server that you may use; to add one, start the server with its module (plinth-server --module)",
 		],
 	],
 	[

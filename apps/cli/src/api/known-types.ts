@@ -78,7 +78,7 @@ export class KnownTypes {
 				this.all.map(({ type }) => type.kind),
 			);
 		return near === undefined
-			? ": `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)"
+			? ": `plinth types` lists those of the server that you may use; to add one, start the server with its module (plinth-server --module)"
 			: `; did you mean ${near}?`;
 	}
 }

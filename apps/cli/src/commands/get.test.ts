@@ -227,7 +227,7 @@ describe("get", () => {
 		[
 			["get", "Studio"],
 			2,
-			"plinth: unknown type Studio: `plinth types` lists those of the server; to add one, start the server with its module (plinth-server --module)\n",
+			"plinth: unknown type Studio: `plinth types` lists those of the server that you may use; to add one, start the server with its module (plinth-server --module)\n",
 		],
 		[["get", "Film", "nope"], 3, "plinth: cinema.v1.Film default/default/nope not found\n"],
 		[
