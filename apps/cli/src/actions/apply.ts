@@ -137,13 +137,18 @@ async function applyDocuments(
 	const types = await session.types();
 	const progress = new ProgressLine(io);
 	let exitCode: ExitCode = exitCodes.ok;
+	let isUnreachable = false;
 	const { applied, uncertain } = await applyAll(all, {
 		resources: connection.resources,
 		clock: io.clock,
 		signal: io.signal,
 		dryRun: flags.dryRun !== undefined,
 		types,
-		isFatal: (error) => callFailure(error, server).exitCode === exitCodes.unreachable,
+		isFatal: (error) => {
+			const isFatal = callFailure(error, server).exitCode === exitCodes.unreachable;
+			isUnreachable ||= isFatal;
+			return isFatal;
+		},
 		onProgress: (done) => progress.show(`${done} of ${all.length} documents`),
 		onOutcome: (wanted, outcome) => {
 			progress.clear();
@@ -157,10 +162,14 @@ async function applyDocuments(
 		},
 	});
 	progress.clear();
+	const more = uncertain === 0 ? "" : `, and ${uncertain} more may have been`;
+	const count = `${applied} of ${all.length} documents were applied${more}`;
 	if (io.signal.aborted) {
-		const more = uncertain === 0 ? "" : `, and ${uncertain} more may have been`;
-		io.err(`plinth: interrupted: ${applied} of ${all.length} documents were applied${more}\n`);
+		io.err(`plinth: interrupted: ${count}\n`);
 		return exitCodes.interrupted;
+	}
+	if (isUnreachable && flags.dryRun === undefined) {
+		io.err(`plinth: the server was lost: ${count}\n`);
 	}
 	return exitCode;
 }

@@ -25,7 +25,7 @@ export interface ApplyAllOptions extends ApplyOptions {
 /** How many documents were applied. */
 export interface Summary {
 	readonly applied: number;
-	/** Those whose write was cut off by an interrupt: it may have been done. */
+	/** Those in progress that an interrupt or a fatal error has cut off: they may have been applied. */
 	readonly uncertain: number;
 }
 
@@ -163,6 +163,7 @@ class ApplyRun {
 			const isFirst = !this.#isFatal;
 			const isFatal = this.#options.isFatal(error);
 			this.#isFatal ||= isFatal;
+			this.#uncertain += Number(isFatal);
 			return isFatal && !isFirst ? undefined : { kind: "failed", error };
 		}
 	}
