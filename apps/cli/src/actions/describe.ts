@@ -4,7 +4,7 @@ import type {
 	Server,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import type { Event } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
-import { displayName, finalizersOf, isMarkedForDeletion } from "@plinth/resource";
+import { displayName, isMarkedForDeletion } from "@plinth/resource";
 import { listReconciles } from "../api/controllers.ts";
 import { listEvents } from "../api/events.ts";
 import type { KnownTypes } from "../api/known-types.ts";
@@ -19,6 +19,7 @@ import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
+import { reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { eventsSection } from "../output/event-cells.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
@@ -91,7 +92,7 @@ async function waitsFor(resource: Resource, session: ServerSession): Promise<rea
 			throw error;
 		}
 		// It is gone by now, or the server is older.
-		return finalizersOf(resource);
+		return reportedReasonsOf(resource);
 	}
 }
 
