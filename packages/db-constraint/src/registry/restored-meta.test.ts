@@ -259,19 +259,23 @@ describe("a meta deployment that was restored", () => {
 		const { uid } = beta.registry.self;
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
 		await beta.stop();
+		let isForgotten = false;
+		alpha.registry.onChange(() => {
+			isForgotten ||= alpha.registry.byUid(uid) === undefined;
+		});
 		const after = await restore(lab, meta, backup);
 		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
 			timeout: 60_000,
 		});
 		expect(after.registry.isComplete).toBe(false);
 		await whenKnown(alpha.registry, () => !alpha.registry.isComplete);
-		expect(alpha.registry.byUid(uid)).toBeDefined();
 		await expect(alpha.registry.isDeleted(uid)).rejects.toThrow(
 			"were restored and are not complete",
 		);
 		await lab.start("beta", "r1", { backend: beta.backend });
 		await whenComplete(after, alpha);
 		expect(after.registry.awaited).toEqual([]);
+		expect(isForgotten).toBe(false);
 		expect(await alpha.registry.isDeleted(uid)).toBe(false);
 	});
 
