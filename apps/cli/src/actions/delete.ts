@@ -10,7 +10,7 @@ import { readFiles } from "../apply/read-files.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 import { waitsOf } from "../output/deletion-plan.ts";
-import { ofServer, references, reportedReasonsOf } from "../output/deletion-reasons.ts";
+import { isOfServer, referencesFinalizer, reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { agrees, assertMayAsk } from "./agree.ts";
@@ -170,7 +170,7 @@ async function leftAfter(session: ServerSession, id: ID): Promise<Resource | und
 		if (left?.id?.uid !== id.uid) {
 			return undefined;
 		}
-		const isHeldByUsers = finalizersOf(left).some((finalizer) => !(finalizer in ofServer));
+		const isHeldByUsers = finalizersOf(left).some((finalizer) => !isOfServer(finalizer));
 		if (isHeldByUsers || io.clock.monotonic() >= endMs) {
 			return left;
 		}
@@ -180,7 +180,7 @@ async function leftAfter(session: ServerSession, id: ID): Promise<Resource | und
 
 /** What the deletion of a resource waits for, and what is in the way of that. */
 async function reasonsOf(session: ServerSession, left: Resource): Promise<readonly string[]> {
-	const isHeld = finalizersOf(left).includes(references);
+	const isHeld = finalizersOf(left).includes(referencesFinalizer);
 	try {
 		const plan = isHeld && left.id && (await planDeletion(session, left.id));
 		const reasons = plan ? waitsOf(plan) : [];

@@ -45,7 +45,7 @@ export function getController(
 	return session.call(response);
 }
 
-/** The controller with the most similar name. Without an answer of the server, none. */
+/** The controller with the most similar name. None if the server does not list them. */
 async function similarController(
 	{ io, connection }: ServerSession,
 	name: string,

@@ -47,7 +47,7 @@ export async function listVersions(
 				if (last !== undefined && isForgotten(error)) {
 					return { ...last, versions: [], hasMore: false };
 				}
-				return explain(error, id);
+				return explain(error, id, before);
 			}),
 		);
 		versions.push(...response.versions);
@@ -67,7 +67,7 @@ function isCreated(version: ResourceVersion | undefined): boolean {
 	return version?.change === Change.CREATED;
 }
 
-function explain(error: unknown, id: ID): never {
+function explain(error: unknown, id: ID, before: string): never {
 	if (isOlderServer(error)) {
 		throw new Failure(
 			exitCodes.failed,
@@ -75,8 +75,10 @@ function explain(error: unknown, id: ID): never {
 		);
 	}
 	if (error instanceof ConnectError && error.code === Code.OutOfRange) {
-		const [known] = error.rawMessage.split(": list the versions without before_version");
-		throw new Failure(exitCodes.failed, `${known}: leave out --before`);
+		throw new Failure(
+			exitCodes.failed,
+			`version ${before} is not known any more: leave out --before`,
+		);
 	}
 	if (error instanceof ConnectError && error.code === Code.NotFound) {
 		const why =

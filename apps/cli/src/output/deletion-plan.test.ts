@@ -9,7 +9,13 @@ import { waitsOf } from "./deletion-plan.ts";
 it("says in words what finalizers of the server wait for, and names all others", () => {
 	const plan = create(PlanDeletionResponseSchema, {
 		outcome: Outcome.WAITS,
-		effects: [{ finalizers: ["tenancy.plinth.dev/contents", "example.com/drained"] }],
+		effects: [
+			{ finalizers: ["tenancy.plinth.dev/contents", "example.com/drained", "constructor"] },
+		],
 	});
-	expect(waitsOf(plan)).toEqual(["its contents to be deleted", "example.com/drained"]);
+	expect(waitsOf(plan)).toEqual([
+		"its contents to be deleted",
+		"example.com/drained",
+		"constructor",
+	]);
 });

@@ -5,7 +5,7 @@ import {
 	type PlanDeletionResponse_Effect,
 } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { ofServer } from "./deletion-reasons.ts";
+import { reasonOf } from "./deletion-reasons.ts";
 import { printable } from "./printable.ts";
 import { plainCell, type Row, renderTable, type TableOptions } from "./table.ts";
 
@@ -66,12 +66,7 @@ export function waitsOf(plan: PlanDeletionResponse): readonly string[] {
 		const verb = effect?.kind === Kind.BLOCKED ? "is blocked by" : "waits for";
 		return `${name}, which ${verb} ${obstacles.join(", ")}`;
 	});
-	return [
-		...root.finalizers.map((each) => ofServer[each] ?? each),
-		...phrases,
-		...hiddenOf(root),
-		...root.unknown,
-	];
+	return [...root.finalizers.map(reasonOf), ...phrases, ...hiddenOf(root), ...root.unknown];
 }
 
 function outcomeOf(plan: PlanDeletionResponse, isMarked: boolean): string {

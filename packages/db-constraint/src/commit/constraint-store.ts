@@ -193,8 +193,8 @@ async function commitIfPlain(
 
 /**
  * Commits what does not concern references. Almost every write of a type without references begins here, so it looks
- * nothing up, and copies nothing: not even the result of the storage, which ends with that of the descriptor's assert.
- * An async function would cost as much as all of it.
+ * nothing up, and does not copy the result of the storage, which ends with that of the descriptor's assert. An async
+ * function would allocate as much as all of it.
  */
 function commitPlain(
 	context: ConstraintContext,

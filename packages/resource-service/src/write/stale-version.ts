@@ -4,8 +4,9 @@ import { quoted } from "../errors/refusal.ts";
 import { asFinal } from "./final-refusal.ts";
 
 /**
- * Refuses a request that names a version other than the stored one. An empty version matches any. The refusal names both:
- * the stored one as this attempt has read it, which may be eventually consistent. It is final if the stored version is a later one: no resource returns to an earlier version.
+ * Refuses a request that names a version other than the stored one. An empty version matches any. The refusal names both,
+ * the stored one as this attempt has read it, which may be eventually consistent. It is final if the stored version is a
+ * later one: no resource returns to an earlier version.
  *
  * @throws ConnectError Aborted.
  */
