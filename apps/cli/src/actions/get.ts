@@ -1,6 +1,6 @@
+import { findResources } from "../api/find-resources.ts";
 import { tenancyAt } from "../api/known-types.ts";
-import { readNamed } from "../api/read-named.ts";
-import { listResources, warnOfMissingTenancy } from "../api/read-resources.ts";
+import { warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
@@ -74,16 +74,11 @@ async function print(
 	isAlone: boolean,
 ): Promise<ExitCode> {
 	const everywhere = flags.allNamespaces ?? false;
-	const { resources, exitCode } =
-		names.length === 0
-			? {
-					resources: await listResources(session, type, {
-						namePrefix: flags.prefix ?? "",
-						everywhere,
-					}),
-					exitCode: exitCodes.ok,
-				}
-			: await readNamed(session, type, names);
+	const { resources, exitCode } = await findResources(
+		session,
+		{ type, names },
+		{ namePrefix: flags.prefix ?? "", everywhere },
+	);
 	if (resources.length === 0 && names.length > 0) {
 		return exitCode;
 	}

@@ -1,5 +1,6 @@
+import { findResources } from "../api/find-resources.ts";
 import { tenancyAt } from "../api/known-types.ts";
-import { listResources, readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
+import { warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
@@ -8,19 +9,23 @@ import { parseTargets } from "./targets.ts";
 /** Prints the conditions of the resources that the words name, or of all of a type. */
 export async function status(session: ServerSession, words: readonly string[]): Promise<ExitCode> {
 	const { io } = session;
+	let exitCode: ExitCode = exitCodes.ok;
 	for (const target of parseTargets(words, await session.types())) {
-		const resources =
-			target.names.length === 0
-				? await listResources(session, target.type, { namePrefix: "", everywhere: false })
-				: await Promise.all(target.names.map((name) => readResource(session, target.type, name)));
+		const { type, names } = target;
+		const list = { namePrefix: "", everywhere: false };
+		const { resources, exitCode: found } = await findResources(session, target, list);
+		exitCode = found || exitCode;
+		if (resources.length === 0 && names.length > 0) {
+			continue;
+		}
 		const table = conditionsTable(resources, io, { showName: true });
 		if (resources.length === 0) {
-			await warnOfMissingTenancy(session, tenancyAt(target.type, session.place, false));
+			await warnOfMissingTenancy(session, tenancyAt(type, session.place, false));
 		}
 		if (table === "") {
-			io.err(`no conditions reported for ${target.type.key} yet\n`);
+			io.err(`no conditions reported for ${type.key} yet\n`);
 		}
 		io.out(table);
 	}
-	return exitCodes.ok;
+	return exitCode;
 }

@@ -314,6 +314,12 @@ alien  Shown      False  NoHall  critic    0s   all are taken
 		expect((await run(["status", "hall"])).err).toBe(
 			"no conditions reported for cinema.v1.Hall yet\n",
 		);
+		const some = await run(["status", "film", "nope", "alien"]);
+		expect(some).toMatchObject({
+			code: 3,
+			err: "plinth: cinema.v1.Film default/default/nope not found\n",
+		});
+		expect(some.out).toContain("alien  Rated");
 		expect((await run(["status", "film", "-n", "nope"])).err).toBe(
 			"plinth: warning: namespace not found: nope\nno conditions reported for cinema.v1.Film yet\n",
 		);

@@ -3,15 +3,32 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
 import type { KnownType } from "./known-types.ts";
-import { readResource } from "./read-resources.ts";
+import { type ListOptions, listResources, readResource } from "./read-resources.ts";
 import type { ServerSession } from "./server-session.ts";
 
+/** Resources that were found, and the exit code of a command that prints them. */
+export interface FoundResources {
+	readonly resources: readonly Resource[];
+	readonly exitCode: ExitCode;
+}
+
+/** The resources with these names, or without names those of a list. */
+export async function findResources(
+	session: ServerSession,
+	{ type, names }: { readonly type: KnownType; readonly names: readonly string[] },
+	list: ListOptions,
+): Promise<FoundResources> {
+	return names.length === 0
+		? { resources: await listResources(session, type, list), exitCode: exitCodes.ok }
+		: readNamed(session, type, names);
+}
+
 /** The resources with these names that exist, in the order of their names. Each of the others is reported on standard error. */
-export async function readNamed(
+async function readNamed(
 	session: ServerSession,
 	type: KnownType,
 	names: readonly string[],
-): Promise<{ readonly resources: readonly Resource[]; readonly exitCode: ExitCode }> {
+): Promise<FoundResources> {
 	let exitCode: ExitCode = exitCodes.ok;
 	const read = (name: string) =>
 		readResource(session, type, name).catch((error: unknown) => {
