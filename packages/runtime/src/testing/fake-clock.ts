@@ -23,20 +23,21 @@ export interface FakeClockOptions {
  */
 export class FakeClock implements Clock {
 	#monotonicMs = 0;
-	#wallMs: number;
+	/** The wall-clock time minus the monotonic one. */
+	#offsetMs: number;
 	#order = 0;
 	/** The next one is the last. */
 	readonly #timers: FakeTimer[] = [];
 	readonly #deliver: (callback: () => void) => void;
 
 	constructor(options: FakeClockOptions = {}) {
-		this.#wallMs = options.nowMs ?? Date.UTC(2026, 0, 1);
+		this.#offsetMs = options.nowMs ?? Date.UTC(2026, 0, 1);
 		this.#deliver = options.deliver ?? ((callback) => callback());
 	}
 
 	/** In whole milliseconds, like the system clock. */
 	now(): number {
-		return Math.floor(this.#wallMs);
+		return Math.floor(this.#offsetMs + this.#monotonicMs);
 	}
 
 	monotonic(): number {
@@ -97,7 +98,7 @@ export class FakeClock implements Clock {
 
 	/** Makes the wall clock jump, forwards or backwards; monotonic time and timers are unaffected. */
 	jump(byMs: number): void {
-		this.#wallMs += byMs;
+		this.#offsetMs += byMs;
 	}
 
 	/** Milliseconds until the next timer, or `undefined` if none is set. */
@@ -126,12 +127,8 @@ export class FakeClock implements Clock {
 	}
 
 	#moveTo(monotonicMs: number): void {
-		const byMs = monotonicMs - this.#monotonicMs;
-		if (byMs > 0) {
-			// Not added up: by rounding, a sum may fall short of the due time of a timer.
-			this.#monotonicMs = monotonicMs;
-			this.#wallMs += byMs;
-		}
+		// Not added up: by rounding, a sum of steps may fall short of the time they lead to.
+		this.#monotonicMs = Math.max(this.#monotonicMs, monotonicMs);
 	}
 }
 
