@@ -32,7 +32,9 @@ interface Holder {
 	/** The name of its shadow, by which pages are ordered. */
 	readonly name: string;
 	readonly shadow: Shadow;
-	readonly missing: readonly MissingReference[];
+	readonly references: readonly OutgoingReference[];
+	/** Its owners that a restore has lost. */
+	readonly owners: readonly MetaOwner[];
 }
 
 /** How many shadows are visited, or resources read, between two iterations of the event loop. */
@@ -53,18 +55,20 @@ export async function listMissing(
 	const references: MissingReference[] = [];
 	let hidden = 0;
 	let taken = 0;
-	for (const [at, { name, shadow, missing }] of holders.entries()) {
+	for (const [at, holder] of holders.entries()) {
+		const { shadow } = holder;
 		const resource = shadow.resource && (await backend.lookup(nameOfKey(shadow.resource)));
 		if (resource?.id?.uid === shadow.uid) {
 			if (page.caller?.mayRead(resource) === false) {
-				hidden += missing.length;
+				hidden += missingOf(holder);
 			} else {
-				references.push(...missing);
+				references.push(...holder.references.map((each) => described(shadow, each)));
+				references.push(...holder.owners.map((each) => describedOwner(shadow, each)));
 			}
-			taken += missing.length;
+			taken += missingOf(holder);
 		}
 		if (taken >= page.limit && at + 1 < holders.length) {
-			return responseOf({ references, hidden, total, nextPageToken: name });
+			return responseOf({ references, hidden, total, nextPageToken: holder.name });
 		}
 		if (at % perTurn.read === perTurn.read - 1) {
 			await runtime.scheduler.turn();
@@ -97,17 +101,22 @@ async function holdersAfter(
 	{ after, limit, signal }: MissingPage,
 ): Promise<{ readonly holders: readonly Holder[]; readonly total: number }> {
 	let first: Holder[] = [];
+	/** Once there are enough, those after this one are on no page that is wanted. */
+	let last: string | undefined;
 	let total = 0;
 	let visited = 0;
 	for (const { name, shadow } of context.index.all()) {
-		const missing = missingOf(context, shadow, place);
-		if (missing.length > 0) {
-			total += missing.length;
-			if (name > after) {
-				first.push({ name, shadow, missing });
+		const references = shadow.outgoing.filter((each) => isMissingIn(context, each, place));
+		const owners = shadow.metaOwners.filter((each) => isLostIn(context, each, place));
+		const missing = missingOf({ references, owners });
+		if (missing > 0) {
+			total += missing;
+			if (name > after && (last === undefined || name < last)) {
+				first.push({ name, shadow, references, owners });
 			}
 			if (first.length > 2 * limit + 2) {
 				first = inOrder(first).slice(0, limit + 1);
+				last = first.at(-1)?.name;
 			}
 		}
 		visited += 1;
@@ -123,18 +132,8 @@ function inOrder(holders: readonly Holder[]): Holder[] {
 	return holders.toSorted((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
 }
 
-/** The references of a resource that have no target in the place, and its owners there that a restore has lost. */
-function missingOf(
-	context: ConstraintContext,
-	shadow: Shadow,
-	place: TargetPlace,
-): readonly MissingReference[] {
-	const references = shadow.outgoing.filter((each) => isMissingIn(context, each, place));
-	const owners = shadow.metaOwners.filter((each) => isLostIn(context, each, place));
-	return [
-		...references.map((each) => described(shadow, each)),
-		...owners.map((each) => describedOwner(shadow, each)),
-	];
+function missingOf({ references, owners }: Pick<Holder, "references" | "owners">): number {
+	return references.length + owners.length;
 }
 
 function describedOwner(shadow: Shadow, owner: MetaOwner): MissingReference {

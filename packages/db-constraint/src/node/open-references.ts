@@ -146,7 +146,7 @@ export async function beginReferences(
 function registryOf(
 	options: ReferencesOptions &
 		Pick<ConstraintContext, "runtime" | "logger"> &
-		Required<Pick<DeploymentRegistryOptions, "ownServers" | "dropped" | "isActive">>,
+		Pick<DeploymentRegistryOptions, "ownServers" | "dropped" | "isActive">,
 ): DeploymentRegistry | undefined {
 	const { backend, deployment, descriptor, identity, runtime, logger } = options;
 	const { ownServers, dropped, isActive } = options;

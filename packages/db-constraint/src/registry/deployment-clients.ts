@@ -20,8 +20,8 @@ export interface DeploymentClientsOptions {
 	readonly view: RegistryView;
 	/** The running servers of the other deployments. */
 	readonly running: RunningServers;
-	/** The running servers of this deployment; `undefined` if they are not known. */
-	readonly ownServers: (() => NamedServers) | undefined;
+	/** The running servers of this deployment. */
+	readonly ownServers: () => NamedServers;
 	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
 	/** Called when other servers are known than are stored. */
@@ -68,7 +68,7 @@ export class DeploymentClients {
 			connect,
 			onEndpoints: (value) => this.learnServers(uid, value),
 			ownEndpoints: () => {
-				const { addresses, version } = this.#ownServers();
+				const { addresses, version } = this.#options.ownServers();
 				return encodeEndpoints(new Set([...addresses, this.#options.address]), version);
 			},
 			onDeleted: (deleted) => onDeleted(deleted, deployment),
@@ -102,18 +102,15 @@ export class DeploymentClients {
 	/** The clients of the other servers of this deployment. */
 	siblings(): readonly Client<typeof SchemaMixinService>[] {
 		const { connect, address: own } = this.#options;
-		return this.#ownServers()
+		return this.#options
+			.ownServers()
 			.addresses.filter((address) => address !== own)
 			.map((address) => createClient(SchemaMixinService, connect(address)));
 	}
 
 	/** Whether a server of this deployment runs at an address. */
 	isRunningAt(address: string): boolean {
-		return this.#ownServers().addresses.includes(address);
-	}
-
-	#ownServers(): NamedServers {
-		return this.#options.ownServers?.() ?? { addresses: [], version: "" };
+		return this.#options.ownServers().addresses.includes(address);
 	}
 
 	/** Removes the clients of deployments that are no longer known. */

@@ -18,7 +18,10 @@ import { RegistryReports } from "./registry-report.ts";
 import { type NamedServers, RunningServers } from "./running-servers.ts";
 import { UnusedRegistrations } from "./unused-registrations.ts";
 
-/** Options of an `DeploymentRegistry`. */
+/** The timeout of a call to a meta deployment. */
+const callTimeoutMs = 5_000;
+
+/** Options of a `DeploymentRegistry`. */
 export interface DeploymentRegistryOptions {
 	readonly deployment: DeploymentConfiguration;
 	readonly descriptor: ServiceDescriptor;
@@ -32,16 +35,14 @@ export interface DeploymentRegistryOptions {
 	readonly ownMeta?: () => Client<typeof ResourceService>;
 	/** Creates a transport to the internal listener of a deployment. */
 	readonly connect: (address: string) => Transport;
-	/** The running servers of this deployment. Default: they are not known. */
-	readonly ownServers?: () => NamedServers;
-	/** The uids of the deleted deployments of which this one has dropped the sources. Default: none. */
-	readonly dropped?: () => ReadonlySet<string>;
-	/** Whether the schema of this server is the active one, whose version is announced. Default: it is. */
-	readonly isActive?: () => boolean;
+	/** The running servers of this deployment. */
+	readonly ownServers: () => NamedServers;
+	/** The uids of the deleted deployments of which this one has dropped the sources. */
+	readonly dropped: () => ReadonlySet<string>;
+	/** Whether the schema of this server is the active one, whose version is announced. */
+	readonly isActive: () => boolean;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
-	/** The timeout of a call to a meta deployment, in milliseconds. Default: 5 s. */
-	readonly callTimeoutMs?: number;
 }
 
 /**
@@ -74,7 +75,7 @@ export class DeploymentRegistry implements Environment {
 		this.#options = options;
 		const { deployment, descriptor, metaAddresses, ownMeta, ownServers, connect } = options;
 		const { backend, storageIncarnation, runtime, logger = silentLogger } = options;
-		const { callTimeoutMs = 5_000, dropped = () => new Set<string>() } = options;
+		const { dropped, isActive } = options;
 		if (ownMeta === undefined && metaAddresses.length === 0) {
 			throw new Error("a deployment needs the address of a meta deployment");
 		}
@@ -99,7 +100,7 @@ export class DeploymentRegistry implements Environment {
 		const registration = new OwnRegistration({
 			...{ ...shared, deployment, descriptor, identity, registry, isMeta, onChange },
 			isRunningAt: (address) => clients.isRunningAt(address),
-			isActive: options.isActive ?? (() => true),
+			isActive,
 		});
 		this.#identity = identity;
 		this.#registry = registry;

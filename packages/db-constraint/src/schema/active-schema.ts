@@ -1,5 +1,4 @@
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import type { ActiveDescriptor } from "../shadow/shadow-index.ts";
 
 /** Whether this server's schema of references is active. It can write only then. */
 export type ActiveSchema =
@@ -21,7 +20,7 @@ export function followActiveSchema(
 ): () => void {
 	const ownFingerprint = descriptor.fingerprint;
 	let last = ownFingerprint;
-	const onDescriptor = ({ fingerprint }: ActiveDescriptor) => {
+	return index.onDescriptor(({ fingerprint }) => {
 		if (fingerprint !== last) {
 			last = fingerprint;
 			listener(
@@ -30,9 +29,5 @@ export function followActiveSchema(
 					: { kind: "other", fingerprint, ownFingerprint },
 			);
 		}
-	};
-	if (index.descriptor !== undefined) {
-		onDescriptor(index.descriptor);
-	}
-	return index.onDescriptor(onDescriptor);
+	});
 }
