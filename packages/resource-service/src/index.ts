@@ -22,6 +22,7 @@ export { correctConnectError, correctConnectErrors } from "./errors/sendable-err
 export { createHistoryService, type HistoryServiceOptions } from "./history/history-service.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";
+export { notBeforeHeader, positionHeader } from "./requests/position.ts";
 export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";
 export { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 export { createTypeService, type TypeServiceOptions } from "./type-service.ts";

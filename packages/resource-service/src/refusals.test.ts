@@ -488,6 +488,22 @@ const reads: readonly Refusal[] = [
 			),
 		message: 'x-plinth-consistency-mode invalid: "sometimes" is not "consistent"',
 	},
+	{
+		rule: "Consistency: a position that is no version",
+		call: (t) =>
+			t.client.read({ id: idOf(Artist, "miles") }, { headers: { "x-plinth-not-before": "1e9" } }),
+		message: 'x-plinth-not-before invalid: "1e9" is not a version',
+	},
+	{
+		rule: "Consistency: a position that the storage has not reached",
+		call: (t) =>
+			t.client.list(
+				{ type: Artist.type, tenancy: {} },
+				{ headers: { "x-plinth-not-before": "999999" } },
+			),
+		code: Code.OutOfRange,
+		message: /has not reached version 999999 .* begin again with 0$/,
+	},
 ];
 
 async function firstEvent(t: TestService, request: object): Promise<unknown> {

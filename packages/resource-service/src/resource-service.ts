@@ -11,6 +11,7 @@ import { listByOwner } from "./read/list-by-owner.ts";
 import { PagedLists } from "./read/paged-lists.ts";
 import { read } from "./read/read.ts";
 import { WatchList } from "./read/watch-list.ts";
+import { atPosition } from "./requests/position.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { MessageRules } from "./validation/message-rules.ts";
 import { deleteResource } from "./write/delete.ts";
@@ -63,39 +64,38 @@ export function createResourceService(
 		$typeName: Name,
 		method: string,
 		call: HandlerContext,
-		resource: Promise<Resource>,
+		run: () => Promise<Resource>,
 	) => {
 		try {
-			return { $typeName, resource: jsonForms.formFor(call)(await resource) };
+			const resource = await atPosition(context, call, run);
+			return { $typeName, resource: jsonForms.formFor(call)(resource) };
 		} catch (failure) {
 			throw boundary.explain(method, call, failure);
 		}
 	};
+	const run = <T>(method: string, call: HandlerContext, respondAt: () => Promise<T>) =>
+		boundary.run(method, call, () => atPosition(context, call, respondAt));
 	return {
 		read: (request, call) =>
-			respond("plinth.resource.v1.ReadResponse", "Read", call, read(context, request, call)),
+			respond("plinth.resource.v1.ReadResponse", "Read", call, () => read(context, request, call)),
 		write: (request, call) =>
-			respond("plinth.resource.v1.WriteResponse", "Write", call, write(context, request, call)),
+			respond("plinth.resource.v1.WriteResponse", "Write", call, () =>
+				write(context, request, call),
+			),
 		writeStatus: (request, call) =>
-			respond(
-				"plinth.resource.v1.WriteStatusResponse",
-				"WriteStatus",
-				call,
+			respond("plinth.resource.v1.WriteStatusResponse", "WriteStatus", call, () =>
 				writeStatus(context, request, call),
 			),
-		list: (request, call) => boundary.run("List", call, () => list(context, request, call)),
+		list: (request, call) => run("List", call, () => list(context, request, call)),
 		listByOwner: (request, call) =>
-			boundary.run("ListByOwner", call, () => listByOwner(context, request, call)),
+			run("ListByOwner", call, () => listByOwner(context, request, call)),
 		delete: (request, call) =>
-			boundary.run("Delete", call, async () => ({
+			run("Delete", call, async () => ({
 				$typeName: "plinth.resource.v1.DeleteResponse" as const,
 				version: await deleteResource(context, request, call),
 			})),
 		mutateAndValidate: (request, call) =>
-			respond(
-				"plinth.resource.v1.MutateAndValidateResponse",
-				"MutateAndValidate",
-				call,
+			respond("plinth.resource.v1.MutateAndValidateResponse", "MutateAndValidate", call, () =>
 				mutateAndValidate(context, request.resource, call),
 			),
 		watchList: (request, call) =>

@@ -259,11 +259,14 @@ class OpenEtcdBackend implements EtcdBackend {
 		return this.#parts.state.store.statistics();
 	}
 
-	async catchUp(signal: AbortSignal): Promise<string> {
+	async catchUp(signal: AbortSignal, atLeast = ""): Promise<string> {
 		this.#assertOpen();
 		signal.throwIfAborted();
-		await this.#parts.catchUp.newest(signal);
-		return this.#parts.state.store.version;
+		const { catchUp, state } = this.#parts;
+		if (atLeast === "" || !(state.store.revision >= Number(atLeast))) {
+			await catchUp.newest(signal);
+		}
+		return state.store.version;
 	}
 
 	close(): Promise<void> {

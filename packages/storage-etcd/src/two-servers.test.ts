@@ -115,4 +115,43 @@ describeWith("etcd")("two servers on one etcd", () => {
 			{ numRuns: 15 },
 		);
 	});
+
+	it("resume a watch after a version that only the other one has applied, without a gap", async () => {
+		const prefix = `/${randomUUID()}`;
+		const open = () => createEtcdBackend({ endpoints: [etcd.url], prefix });
+		const [writing, watching] = [await open(), await open()];
+		for (let i = 0; i < 30; i++) {
+			const end = new AbortController();
+			const { version: afterVersion } = await writing.commit([putArtist(`before-${i}`, "", "")]);
+			const events = watching
+				.watchList(allArtists, { signal: end.signal, afterVersion })
+				[Symbol.asyncIterator]();
+			const next = events.next();
+			await writing.commit([putArtist(`after-${i}`, "", "")]);
+			expect((await next).value).toMatchObject({ resource: { id: { name: `after-${i}` } } });
+			end.abort();
+		}
+		await Promise.all([writing.close(), watching.close()]);
+	});
+
+	it("wait for a version only if they have not applied it", async () => {
+		const prefix = `/${randomUUID()}`;
+		const open = () => createEtcdBackend({ endpoints: [etcd.url], prefix });
+		const [writing, reading] = [await open(), await open()];
+		const { signal } = new AbortController();
+		for (let i = 0; i < 30; i++) {
+			const { version } = await writing.commit([putArtist(`artist-${i}`, "", "")]);
+			expect(Number(await reading.catchUp(signal, version))).toBeGreaterThanOrEqual(
+				Number(version),
+			);
+			expect(await reading.lookup(idOfArtist(`artist-${i}`))).toMatchObject({ version });
+		}
+		const applied = await reading.catchUp(signal, "0");
+		const [later] = await Promise.all([
+			reading.catchUp(signal, applied),
+			writing.commit([putArtist("later", "", "")]),
+		]);
+		expect(later).toBe(applied);
+		await Promise.all([writing.close(), reading.close()]);
+	});
 });

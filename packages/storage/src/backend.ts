@@ -145,7 +145,9 @@ export interface StorageBackend {
 	 * with `afterVersion`, every change since. Changes arrive in commit order, each once, none skipped;
 	 * after an event, reads on this server return nothing older. The watch ends only with an error.
 	 *
-	 * @throws VersionCompacted if `afterVersion` is too old or not reached yet; WatchClosed if
+	 * A watch with an `afterVersion` that this server has not reached begins with what `catchUp` does.
+	 *
+	 * @throws VersionCompacted if `afterVersion` is too old, or if the storage has not reached it; WatchClosed if
 	 *   the consumer fell too far behind or the storage was restored or closed; StorageUnavailable.
 	 */
 	watchList(query: ListQuery, options: WatchOptions): AsyncIterable<WatchEvent>;
@@ -161,9 +163,11 @@ export interface StorageBackend {
 	/**
 	 * Resolves to the newest version of the storage as of the call, once this server has applied it.
 	 *
+	 * @param atLeast A version that suffices: if this server has applied it, the call does not wait, and resolves to
+	 *   what it has applied. Ignored if it is none.
 	 * @throws StorageUnavailable.
 	 */
-	catchUp(signal: AbortSignal): Promise<string>;
+	catchUp(signal: AbortSignal, atLeast?: string): Promise<string>;
 
 	/** Ends all watches as WatchClosed, waits for commits in progress, and releases all resources. */
 	close(): Promise<void>;

@@ -39,7 +39,7 @@ export function delayedBackend(backend: StorageBackend, options: DelayOptions): 
 		countByType: () => step(() => backend.countByType()),
 		countByTypeIn: (unit, readOptions) => step(() => backend.countByTypeIn(unit, readOptions)),
 		commit: (mutations, commitOptions) => step(() => backend.commit(mutations, commitOptions)),
-		catchUp: (signal) => step(() => backend.catchUp(signal)),
+		catchUp: (signal, atLeast) => step(() => backend.catchUp(signal, atLeast)),
 		close: () => backend.close(),
 		async *watchList(query, watchOptions) {
 			await someTime();

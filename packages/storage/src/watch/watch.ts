@@ -213,7 +213,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	async #begin(): Promise<void> {
 		const { options, catchUp } = this.#context;
 		options.signal.throwIfAborted();
-		if (options.consistency === "strong") {
+		const after = options.afterVersion === undefined ? undefined : revisionOf(options.afterVersion);
+		// Another server may have issued a version that this one has not reached yet.
+		const isAhead = after !== undefined && after > this.#source.revision();
+		if (options.consistency === "strong" || isAhead) {
 			await catchUp(options.signal);
 			if (this.#phase.kind === "ended") {
 				return;
@@ -223,8 +226,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		// The rest is one synchronous step, so that every event is either in the snapshot or after the
 		// position in the log.
 		const { log, snapshot: take } = this.#source;
-		if (options.afterVersion !== undefined) {
-			this.#position = log.after(this.#reached(options.afterVersion));
+		if (after !== undefined) {
+			this.#position = log.after(this.#reached(after));
 			this.#phase = { kind: "following" };
 		} else {
 			const snapshot = take(() => this.lose(snapshotEnded()));
@@ -239,10 +242,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		options.signal.addEventListener("abort", this.#onAbort, { once: true });
 	}
 
-	#reached(version: string): number {
-		const revision = /^(0|[1-9]\d*)$/.test(version) ? Number(version) : Number.NaN;
+	#reached(revision: number): number {
 		if (!(revision <= this.#source.revision())) {
-			throw new VersionCompacted(version, "this storage has not reached it");
+			const { afterVersion = "" } = this.#context.options;
+			throw new VersionCompacted(afterVersion, "this storage has not reached it");
 		}
 		return revision;
 	}
@@ -459,4 +462,9 @@ function snapshotEnded(): WatchClosed {
 	return new WatchClosed(
 		"the watch kept too much memory in use before it had read its snapshot; discard the state built from it and watch again",
 	);
+}
+
+/** The revision of a version; NaN if it is none. */
+function revisionOf(version: string): number {
+	return /^(0|[1-9]\d*)$/.test(version) ? Number(version) : Number.NaN;
 }

@@ -527,8 +527,10 @@ export const MutateAndValidateResponseSchema: GenMessage<MutateAndValidateRespon
  * ResourceService stores resources of all registered types and serves watches of their changes.
  *
  * The request header `x-plinth-consistency-mode: consistent` makes Read, List, ListByOwner and the
- * snapshot of WatchList linearizable; otherwise reads are monotonic per server. The header `x-plinth-fence`
- * carries the fence of a lease into the commit of a write.
+ * snapshot of WatchList linearizable; otherwise reads are monotonic per server. With
+ * `x-plinth-not-before`, they are so across the servers of a cluster: its value is the
+ * `x-plinth-position` of an earlier response, or 0. The header `x-plinth-fence` carries the fence of a
+ * lease into the commit of a write.
  *
  * @generated from service plinth.resource.v1.ResourceService
  */
