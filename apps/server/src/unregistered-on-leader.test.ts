@@ -25,7 +25,7 @@ describeWith("etcd")("a namespace on two servers, the leader without the module"
 			/^UnregisteredTypes: still there: 1 music\.v1\.Artist\. No module of this server registers music\.v1\.Artist\. /,
 		);
 		await expect(leader.write({ resource: tenant })).rejects.toThrow(
-			"cannot no-op write resource marked for deletion",
+			"only finalizers can be removed",
 		);
 		await expect(leader.write({ resource: tenant, createOnly: true })).rejects.toThrow(
 			"tenant already exists",

@@ -121,7 +121,7 @@ describe("a namespace with resources of a type that the server does not register
 				/^still there: 1 music\.v1\.Artist\. No module of this server registers music\.v1\.Artist/,
 			);
 			await expect(without.client.write({ resource: namespace })).rejects.toThrow(
-				"cannot no-op write resource marked for deletion",
+				"only finalizers can be removed",
 			);
 			await expect(without.client.write({ resource: namespace, createOnly: true })).rejects.toThrow(
 				"tenant already exists",

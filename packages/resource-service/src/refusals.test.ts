@@ -636,7 +636,7 @@ const writes: readonly Refusal[] = [
 				resource: withMetadata(artist("miles"), { [deletionTimestampKey]: now, other: "x" }),
 			});
 		},
-		message: "cannot modify metadata",
+		message: "a write that marks a resource for deletion can't change its metadata",
 	},
 	{
 		rule: "Marking changes nothing else: data",
@@ -646,7 +646,7 @@ const writes: readonly Refusal[] = [
 				resource: withMetadata(artist("miles", {}, "rock"), { [deletionTimestampKey]: now }),
 			});
 		},
-		message: "cannot modify data",
+		message: "a write that marks a resource for deletion can't change its data",
 	},
 	{
 		rule: "Write, marked: the mark stays",
@@ -655,13 +655,13 @@ const writes: readonly Refusal[] = [
 			const { [deletionTimestampKey]: _, ...left } = metadata;
 			return t.client.write({ resource: { ...rest, metadata: left } });
 		},
-		message: "cannot remove deletionTimestamp",
+		message: "the resource is marked for deletion, so a write can't remove its deletionTimestamp",
 	},
 	{
 		rule: "Write, marked: the mark is not modified",
 		call: async (t) =>
 			t.client.write({ resource: withMetadata(await marked(t), { [deletionTimestampKey]: now }) }),
-		message: "cannot modify deletionTimestamp",
+		message: "the resource is marked for deletion, so a write can't change its deletionTimestamp",
 	},
 	{
 		rule: "Write, marked: the mark is not modified, whatever its format",
@@ -669,29 +669,33 @@ const writes: readonly Refusal[] = [
 			t.client.write({
 				resource: withMetadata(await marked(t), { [deletionTimestampKey]: "yesterday" }),
 			}),
-		message: "cannot modify deletionTimestamp",
+		message: "the resource is marked for deletion, so a write can't change its deletionTimestamp",
 	},
 	{
 		rule: "Write, marked: a write that changes nothing",
 		call: async (t) => t.client.write({ resource: await marked(t) }),
-		message: "cannot no-op write resource marked for deletion",
+		message:
+			"the resource is marked for deletion, so a write can't leave it as it is: only finalizers can be removed",
 	},
 	{
 		rule: "Write, marked: other metadata",
 		call: async (t) => t.client.write({ resource: withMetadata(await marked(t), { other: "x" }) }),
-		message: "cannot modify metadata",
+		message:
+			"the resource is marked for deletion, so a write can't change its metadata, except to remove finalizers",
 	},
 	{
 		rule: "Write, marked: further finalizers",
 		call: async (t) =>
 			t.client.write({ resource: withMetadata(await marked(t), { [finalizersKey]: "a b c" }) }),
-		message: "expected at least one finalizer to be removed",
+		message:
+			"the resource is marked for deletion, so a write can't do anything but remove finalizers",
 	},
 	{
 		rule: "Write, marked: another finalizer in place of one that is removed",
 		call: async (t) =>
 			t.client.write({ resource: withMetadata(await marked(t), { [finalizersKey]: "a c" }) }),
-		message: "expected at least one finalizer to be removed",
+		message:
+			"the resource is marked for deletion, so a write can't do anything but remove finalizers",
 	},
 	{
 		rule: "Write, marked: data",
@@ -699,13 +703,14 @@ const writes: readonly Refusal[] = [
 			t.client.write({
 				resource: { ...(await marked(t)), ...pick(artist("miles", {}, "rock"), "data") },
 			}),
-		message: "cannot modify data",
+		message: "the resource is marked for deletion, so a write can't change its data",
 	},
 	{
 		rule: "Write, marked: at least one finalizer goes",
 		call: async (t) =>
 			t.client.write({ resource: withMetadata(await marked(t), { [finalizersKey]: "b a" }) }),
-		message: "expected at least one finalizer to be removed",
+		message:
+			"the resource is marked for deletion, so a write can't do anything but remove finalizers",
 	},
 ];
 

@@ -70,7 +70,7 @@ describe("with two servers, whose leader lacks a module of the other", () => {
 						data: create(NamespaceSchema),
 					}),
 				}),
-			).rejects.toThrow("cannot no-op write resource marked for deletion");
+			).rejects.toThrow("only finalizers can be removed");
 			expect((await leader.backend.list(everything)).resources).toHaveLength(1);
 		});
 

@@ -106,8 +106,12 @@ describe("edit", () => {
 			() => original.replace(/^ {2}finalizers: .*\n/m, ""),
 		]);
 		expect(code).toBe(0);
-		expect(seen[1]).toContain("# cannot remove deletionTimestamp\n");
-		expect(seen[2]).toContain("# cannot remove deletionTimestamp\n");
+		expect(seen[1]).toContain(
+			"# the resource is marked for deletion, so a write can't remove its deletionTimestamp\n",
+		);
+		expect(seen[2]).toContain(
+			"# the resource is marked for deletion, so a write can't remove its deletionTimestamp\n",
+		);
 		await expect(metadata()).rejects.toThrow("resource not found");
 	});
 

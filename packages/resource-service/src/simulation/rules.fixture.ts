@@ -147,29 +147,39 @@ function effectOfUpdate(call: Write, stored: State): Effect {
 
 function refusalOfMarking(next: NewState, stored: State): Effect | undefined {
 	if (next.finalizers !== stored.finalizers) {
-		return invalid("cannot modify metadata");
+		return invalid("a write that marks a resource for deletion can't change its metadata");
 	}
-	return next.genre === stored.genre ? undefined : invalid("cannot modify data");
+	return next.genre === stored.genre
+		? undefined
+		: invalid("a write that marks a resource for deletion can't change its data");
 }
 
 function refusalOfMarked(next: NewState, stored: State): Effect | undefined {
 	if (next.mark === undefined) {
-		return invalid("cannot remove deletionTimestamp");
+		return invalid(
+			"the resource is marked for deletion, so a write can't remove its deletionTimestamp",
+		);
 	}
 	if (next.mark !== stored.mark) {
-		return invalid("cannot modify deletionTimestamp");
+		return invalid(
+			"the resource is marked for deletion, so a write can't change its deletionTimestamp",
+		);
 	}
 	if (next.finalizers === stored.finalizers && next.genre === stored.genre) {
-		return invalid("cannot no-op write resource marked for deletion");
+		return invalid(
+			"the resource is marked for deletion, so a write can't leave it as it is: only finalizers can be removed",
+		);
 	}
 	if (next.genre !== stored.genre) {
-		return invalid("cannot modify data");
+		return invalid("the resource is marked for deletion, so a write can't change its data");
 	}
 	const before = namesOf(stored.finalizers);
 	const left = namesOf(next.finalizers);
 	return left.length < before.length && left.every((name) => before.includes(name))
 		? undefined
-		: invalid("expected at least one finalizer to be removed");
+		: invalid(
+				"the resource is marked for deletion, so a write can't do anything but remove finalizers",
+			);
 }
 
 function namesOf(finalizers: string | undefined): readonly string[] {

@@ -126,7 +126,7 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 		await expectRefusal(
 			t.client.write({ resource: again }),
 			Code.InvalidArgument,
-			"cannot no-op write resource marked for deletion",
+			"the resource is marked for deletion, so a write can't leave it as it is: only finalizers can be removed",
 		);
 		await expectRefusal(
 			t.client.write({
@@ -136,7 +136,7 @@ describe.each(connections)("a unit of tenancy (%s)", (connection) => {
 				} as Resource,
 			}),
 			Code.InvalidArgument,
-			/^cannot (no-op write resource marked for deletion|modify data)$/,
+			/^the resource is marked for deletion, so a write can.t (leave it as it is|change its data)/,
 		);
 		await expectRefusal(
 			t.client.write({ resource: again, createOnly: true }),

@@ -105,42 +105,45 @@ export function checkMark({ metadata }: Pick<Resource, "metadata">): void {
 	}
 }
 
+const whileMarking = "a write that marks a resource for deletion can't change";
+const whileMarked = "the resource is marked for deletion, so a write can't";
+
 /** A write that marks a resource for deletion must change nothing else. */
 export function checkMarking(input: Resource, metadata: Metadata, stored: Resource): void {
 	if (!sameMetadata(metadata, stored.metadata, [deletionTimestampKey])) {
-		throw invalidArgument("cannot modify metadata");
+		throw invalidArgument(`${whileMarking} its metadata`);
 	}
-	checkSameContent(input, stored);
+	checkSameContent(input, stored, whileMarking);
 }
 
 /** A write of a marked resource can only remove finalizers. */
 export function checkMarked(input: Resource, metadata: Metadata, stored: Resource): void {
 	if (!isMarkedForDeletion({ metadata })) {
-		throw invalidArgument("cannot remove deletionTimestamp");
+		throw invalidArgument(`${whileMarked} remove its deletionTimestamp`);
 	}
 	if (metadata[deletionTimestampKey] !== stored.metadata[deletionTimestampKey]) {
-		throw invalidArgument("cannot modify deletionTimestamp");
+		throw invalidArgument(`${whileMarked} change its deletionTimestamp`);
 	}
 	if (sameMetadata(metadata, stored.metadata, []) && hasSameContent(input, stored)) {
-		throw invalidArgument("cannot no-op write resource marked for deletion");
+		throw invalidArgument(`${whileMarked} leave it as it is: only finalizers can be removed`);
 	}
 	if (!sameMetadata(metadata, stored.metadata, [finalizersKey])) {
-		throw invalidArgument("cannot modify metadata");
+		throw invalidArgument(`${whileMarked} change its metadata, except to remove finalizers`);
 	}
-	checkSameContent(input, stored);
+	checkSameContent(input, stored, `${whileMarked} change`);
 	const left = new Set(finalizersOf({ metadata }));
 	const before = new Set(finalizersOf(stored));
 	if (left.size >= before.size || !left.isSubsetOf(before)) {
-		throw invalidArgument("expected at least one finalizer to be removed");
+		throw invalidArgument(`${whileMarked} do anything but remove finalizers`);
 	}
 }
 
-function checkSameContent(input: Resource, stored: Resource): void {
+function checkSameContent(input: Resource, stored: Resource, refusal: string): void {
 	if (!sameData(input.data, stored.data)) {
-		throw invalidArgument("cannot modify data");
+		throw invalidArgument(`${refusal} its data`);
 	}
 	if (!sameOwnerReferences(input, stored)) {
-		throw invalidArgument("cannot modify owner_references");
+		throw invalidArgument(`${refusal} its owner_references`);
 	}
 }
 

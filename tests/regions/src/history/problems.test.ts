@@ -314,7 +314,12 @@ const planted: Readonly<Record<string, [keyof Problems, (script: Script) => void
 		"refusals",
 		(script) => {
 			script.writes(rack);
-			script.isRefused(rack, {}, "cannot modify metadata", "invalid_argument");
+			script.isRefused(
+				rack,
+				{},
+				"a write that marks a resource for deletion can't change its metadata",
+				"invalid_argument",
+			);
 			script.finds(rack);
 		},
 	],
