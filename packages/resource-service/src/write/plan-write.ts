@@ -56,7 +56,7 @@ export interface WritePlan {
 }
 
 /**
- * Plans the mutations that write the candidate over the stored resource, if any.
+ * Plans the mutations that write the candidate over the stored resource, if any. At once if nothing has to be waited for.
  *
  * @throws ConnectError if a rule of the resource API forbids it.
  */
@@ -65,7 +65,7 @@ export function planWrite(
 	candidate: Candidate,
 	stored: Resource | undefined,
 	consistency: Consistency,
-): Promise<WritePlan> {
+): WritePlan | Promise<WritePlan> {
 	const { input } = candidate;
 	if (stored === undefined || !isMarkedForDeletion(stored)) {
 		checkMark(input);
@@ -87,7 +87,8 @@ async function planCreate(
 	const { owner: named } = candidate.input;
 	const isDecided = named === undefined || authorizeOwner(candidate, named);
 	const prepared = candidate.prepare();
-	const tenancy = await assertTenancy(context.backend, candidate.type, candidate.id, consistency);
+	const asserted = assertTenancy(context.backend, candidate.type, candidate.id, consistency);
+	const tenancy = asserted instanceof Promise ? await asserted : asserted;
 	refuseStaleVersion(prepared.version, undefined);
 	if (prepared.id?.uid) {
 		throw uidMismatch();
@@ -98,7 +99,9 @@ async function planCreate(
 	if (isMarkedForDeletion(prepared)) {
 		throw invalidArgument("resource.metadata.deletionTimestamp can't be set on resource creation");
 	}
-	await checkNothingLeftBehind(context.backend, candidate.id);
+	if (mustBeEmpty(prepared)) {
+		await checkNothingLeftBehind(context.backend, candidate.id);
+	}
 	const owner =
 		prepared.owner && (await resolveOwner(context, candidate, prepared.owner, isDecided));
 	const resource: Resource = {
@@ -110,7 +113,7 @@ async function planCreate(
 	checkSize(resource);
 	const mutations: Mutation[] = [
 		{ op: "put", resource, expectedVersion: "" },
-		...(await defaultNamespaceOf(context, candidate)),
+		...(candidate.type.key === Partition.key ? await defaultNamespaceOf(context, candidate) : []),
 		...tenancy,
 	];
 	if (owner === undefined) {
@@ -170,9 +173,6 @@ async function defaultNamespaceOf(
 	context: ServiceContext,
 	candidate: Candidate,
 ): Promise<readonly Mutation[]> {
-	if (candidate.type.key !== Partition.key) {
-		return [];
-	}
 	const id = idOf(Namespace, defaultTenancyUnit, { partition: candidate.id.name });
 	if ((await context.backend.lookup(id)) !== undefined) {
 		return [];
@@ -213,19 +213,22 @@ export function replanWrite(
 	);
 }
 
-async function planUpdate(
+function planUpdate(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource,
 	consistency: Consistency,
-): Promise<WritePlan> {
+): WritePlan | Promise<WritePlan> {
 	const { put, keeps } = updateOf(context, candidate, stored);
 	if (keeps) {
 		return { mutations: [put], resource: put.resource };
 	}
 	const { backend } = context;
-	const tenancy = await assertTenancy(backend, candidate.type, candidate.id, consistency);
-	return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
+	const plan = (tenancy: readonly Mutation[]) => {
+		return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
+	};
+	const tenancy = assertTenancy(backend, candidate.type, candidate.id, consistency);
+	return tenancy instanceof Promise ? tenancy.then(plan) : plan(tenancy);
 }
 
 /** The mutation that replaces a resource, and whether it changes nothing but finalizers. */
