@@ -60,22 +60,18 @@ export function createResourceService(
 	const boundary = new ErrorBoundary(logger);
 	const { jsonForms } = context;
 	/** Responses are literals: `create` inspects each field, which costs as much as a read. */
-	const respond = <Name extends string>(
+	const respond = async <Name extends string>(
 		$typeName: Name,
 		method: string,
 		call: HandlerContext,
 		run: () => Promise<Resource>,
 	) => {
-		const fail = (failure: unknown) => {
+		try {
+			const resource = await atPosition(context, call, run);
+			return { $typeName, resource: jsonForms.formFor(call)(resource) };
+		} catch (failure) {
 			throw boundary.explain(method, call, failure);
-		};
-		return atPosition(context, call, run).then((resource) => {
-			try {
-				return { $typeName, resource: jsonForms.formFor(call)(resource) };
-			} catch (failure) {
-				return fail(failure);
-			}
-		}, fail);
+		}
 	};
 	const run = <T>(method: string, call: HandlerContext, respondAt: () => Promise<T>) =>
 		boundary.run(method, call, () => atPosition(context, call, respondAt));

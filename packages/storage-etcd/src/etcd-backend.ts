@@ -1,5 +1,3 @@
-import type { Resource } from "@plinth/proto";
-import type { ResourceName } from "@plinth/resource";
 import {
 	type Logger,
 	type Runtime,
@@ -218,11 +216,6 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#store(options)).lookup(name);
-
-	lookupNow(name: ResourceName): Resource | undefined {
-		this.#assertOpen();
-		return this.#parts.state.store.lookup(name);
-	}
 
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#store(options)).snapshot(query);

@@ -1,5 +1,3 @@
-import type { Resource } from "@plinth/proto";
-import type { ResourceName } from "@plinth/resource";
 import {
 	type Fence,
 	LocalLeases,
@@ -238,11 +236,6 @@ class Backend implements SqliteBackend {
 
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#state(options)).lookup(name);
-
-	lookupNow(name: ResourceName): Resource | undefined {
-		this.#assertOpen();
-		return this.#store.lookup(name);
-	}
 
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#state(options)).snapshot(query);

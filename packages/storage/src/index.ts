@@ -77,7 +77,6 @@ export { resourceSize } from "./state-store/resource-size.ts";
 export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { StorageStatistics, TypeStatistics } from "./storage-statistics.ts";
-export { storedAs } from "./stored-as.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
 export type { DerivedData } from "./watch/derived-data.ts";
 export {

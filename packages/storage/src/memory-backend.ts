@@ -78,7 +78,6 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): MemoryB
 	return {
 		read: async (id) => open().read(id),
 		lookup: async (name) => open().lookup(name),
-		lookupNow: (name) => open().lookup(name),
 		list: async (query) => {
 			const snapshot = open().snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };

@@ -11,7 +11,6 @@ import {
 } from "@plinth/resource";
 import type { Consistency, Mutation, StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
-import { lookUp } from "../read/look-up.ts";
 
 /** A partition or namespace that a resource lives in. */
 interface TenancyUnit {
@@ -38,46 +37,35 @@ function missing({ kind, id }: TenancyUnit): string {
 
 /**
  * The asserts of a commit that creates a resource or changes its content: its namespace and partition exist at
- * the versions read now, which are not marked for deletion. At once if they need not be waited for.
+ * the versions read now, which are not marked for deletion.
  *
  * @throws ConnectError InvalidArgument if one is missing or marked.
  */
-export function assertTenancy(
+export async function assertTenancy(
 	backend: StorageBackend,
 	type: ResourceType,
 	id: ID,
 	consistency: Consistency,
-): readonly Mutation[] | Promise<readonly Mutation[]> {
+): Promise<readonly Mutation[]> {
 	if (type.key === Tombstone.key) {
 		return [];
 	}
-	const units = unitsOf(id);
-	const read = units.map((unit) => lookUp(backend, unit.id, consistency));
-	const isKnown = (each: Read): each is Resource | undefined => !(each instanceof Promise);
-	return read.every(isKnown)
-		? assertsOf(units, read)
-		: Promise.all(read).then((resources) => assertsOf(units, resources));
-}
-
-type Read = ReturnType<typeof lookUp>;
-
-function assertsOf(
-	units: readonly TenancyUnit[],
-	stored: readonly (Resource | undefined)[],
-): readonly Mutation[] {
-	const found = units.map((unit, at) => stored[at] ?? refuse(missing(unit)));
-	return found.map((unit) => {
+	const units: Resource[] = [];
+	for (const unit of unitsOf(id)) {
+		const stored = await backend.lookup(unit.id, { consistency });
+		if (stored === undefined) {
+			throw invalidArgument(missing(unit));
+		}
+		units.push(stored);
+	}
+	return units.map((unit) => {
 		if (isMarkedForDeletion(unit) || unit.id === undefined) {
-			return refuse(
+			throw invalidArgument(
 				`tenancy marked for deletion: ${unit.id === undefined ? "" : displayName(unit.id)}`,
 			);
 		}
 		return { op: "assert", id: unit.id, expectedVersion: unit.version };
 	});
-}
-
-function refuse(message: string): never {
-	throw invalidArgument(message);
 }
 
 /**

@@ -56,7 +56,7 @@ export interface WritePlan {
 }
 
 /**
- * Plans the mutations that write the candidate over the stored resource, if any. At once if nothing has to be waited for.
+ * Plans the mutations that write the candidate over the stored resource, if any.
  *
  * @throws ConnectError if a rule of the resource API forbids it.
  */
@@ -65,7 +65,7 @@ export function planWrite(
 	candidate: Candidate,
 	stored: Resource | undefined,
 	consistency: Consistency,
-): WritePlan | Promise<WritePlan> {
+): Promise<WritePlan> {
 	const { input } = candidate;
 	if (stored === undefined || !isMarkedForDeletion(stored)) {
 		checkMark(input);
@@ -87,8 +87,7 @@ async function planCreate(
 	const { owner: named } = candidate.input;
 	const isDecided = named === undefined || authorizeOwner(candidate, named);
 	const prepared = candidate.prepare();
-	const asserted = assertTenancy(context.backend, candidate.type, candidate.id, consistency);
-	const tenancy = asserted instanceof Promise ? await asserted : asserted;
+	const tenancy = await assertTenancy(context.backend, candidate.type, candidate.id, consistency);
 	refuseStaleVersion(prepared.version, undefined);
 	if (prepared.id?.uid) {
 		throw uidMismatch();
@@ -99,9 +98,7 @@ async function planCreate(
 	if (isMarkedForDeletion(prepared)) {
 		throw invalidArgument("resource.metadata.deletionTimestamp can't be set on resource creation");
 	}
-	if (mustBeEmpty(prepared)) {
-		await checkNothingLeftBehind(context.backend, candidate.id);
-	}
+	await checkNothingLeftBehind(context.backend, candidate.id);
 	const owner =
 		prepared.owner && (await resolveOwner(context, candidate, prepared.owner, isDecided));
 	const resource: Resource = {
@@ -113,7 +110,7 @@ async function planCreate(
 	checkSize(resource);
 	const mutations: Mutation[] = [
 		{ op: "put", resource, expectedVersion: "" },
-		...(candidate.type.key === Partition.key ? await defaultNamespaceOf(context, candidate) : []),
+		...(await defaultNamespaceOf(context, candidate)),
 		...tenancy,
 	];
 	if (owner === undefined) {
@@ -173,6 +170,9 @@ async function defaultNamespaceOf(
 	context: ServiceContext,
 	candidate: Candidate,
 ): Promise<readonly Mutation[]> {
+	if (candidate.type.key !== Partition.key) {
+		return [];
+	}
 	const id = idOf(Namespace, defaultTenancyUnit, { partition: candidate.id.name });
 	if ((await context.backend.lookup(id)) !== undefined) {
 		return [];
@@ -213,22 +213,19 @@ export function replanWrite(
 	);
 }
 
-function planUpdate(
+async function planUpdate(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource,
 	consistency: Consistency,
-): WritePlan | Promise<WritePlan> {
+): Promise<WritePlan> {
 	const { put, keeps } = updateOf(context, candidate, stored);
 	if (keeps) {
 		return { mutations: [put], resource: put.resource };
 	}
 	const { backend } = context;
-	const plan = (tenancy: readonly Mutation[]) => {
-		return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
-	};
-	const tenancy = assertTenancy(backend, candidate.type, candidate.id, consistency);
-	return tenancy instanceof Promise ? tenancy.then(plan) : plan(tenancy);
+	const tenancy = await assertTenancy(backend, candidate.type, candidate.id, consistency);
+	return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
 }
 
 /** The mutation that replaces a resource, and whether it changes nothing but finalizers. */

@@ -4,7 +4,7 @@ import type { Runtime } from "@plinth/runtime";
 import type { WatchOptions } from "../backend.ts";
 import type { StateChange, StateView } from "../compare-and-swap.ts";
 import { ConditionCensus } from "../condition-census.ts";
-import type { WatchClosed } from "../errors.ts";
+import { GroupVersionMismatch, NotFound, type WatchClosed } from "../errors.ts";
 import type { StoredHistory } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
@@ -12,7 +12,6 @@ import { RetainedMemory } from "../retention/retained-memory.ts";
 import type { FamilyHolds } from "../retention/retention-ledger.ts";
 import { FamilySnapshot, type SnapshotOwner } from "../snapshot.ts";
 import type { StorageStatistics, TypeStatistics } from "../storage-statistics.ts";
-import { storedAs } from "../stored-as.ts";
 import { TenancyCensus, type TenancyUnit } from "../tenancy-census.ts";
 import { type EventLog, LogEntry } from "../watch/event-log.ts";
 import { Watch } from "../watch/watch.ts";
@@ -117,7 +116,14 @@ export class StateStore implements StateView {
 	 * @throws NotFound; GroupVersionMismatch.
 	 */
 	read(id: ID): Resource {
-		return storedAs(id, this.lookup(id));
+		const stored = this.lookup(id);
+		if (stored === undefined || (id.uid !== "" && stored.id?.uid !== id.uid)) {
+			throw new NotFound(id);
+		}
+		if (id.type !== undefined && stored.id?.type?.groupVersion !== id.type.groupVersion) {
+			throw new GroupVersionMismatch(id.type, stored);
+		}
+		return stored;
 	}
 
 	/**
