@@ -8,7 +8,7 @@ import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
 import { malformedValue } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
-import { reachPosition } from "../requests/position.ts";
+import { notBeforeHeader, reachPosition } from "../requests/position.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { bookmark, type EventEncoding, endOfSnapshot } from "./event-encoding.ts";
@@ -184,7 +184,9 @@ async function open(
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
-	await reachPosition(context, call);
+	if (call.requestHeader.has(notBeforeHeader)) {
+		await reachPosition(context, call);
+	}
 	const { ended } = access;
 	const events = context.backend.watchList(
 		{ type: type.type, tenancy, namePrefix: request.namePrefix },
