@@ -11,8 +11,8 @@ import { filesWith } from "./workspace.ts";
 const limit = 25;
 
 const { values } = parseArgs({ options: { root: { type: "string", default: "." } } });
-const files = filesWith(values.root, ["ts"]).filter(
-	(path) => !/\.(test|fixture)\.ts$|(^|\/)gen\//.test(path),
+const files = filesWith(values.root, ["ts", "tsx"]).filter(
+	(path) => !/\.(test|fixture)\.tsx?$|(^|\/)gen\//.test(path),
 );
 const problems = [...Map.groupBy(files, (path) => dirname(path))]
 	.filter(([, { length }]) => length > limit)

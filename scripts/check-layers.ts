@@ -1,5 +1,5 @@
 /**
- * Checks who imports whom, over the parsed imports of every TypeScript file (types included) and over the
+ * Checks who imports whom, over the parsed imports of every TypeScript file (types and JSX included) and over the
  * dependencies in every package.json:
  *
  * - A package depends on packages of lower layers only (docs/design/architecture.md). Its tests, fixtures and benches
@@ -21,12 +21,20 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 /** From the bottom up. */
 const layers: readonly (readonly string[])[] = [
 	["runtime", "test-support", "bench", "release"],
-	["protoc-gen-clone", "proto", "wire-format", "scaffold"],
+	["proto-comments", "protoc-gen-clone", "proto", "wire-format", "scaffold"],
 	["transport", "create-plinth"],
 	["resource", "in-process", "rpc-client", "http2"],
-	["cache", "storage", "rpc-server"],
-	["resource-service", "controller", "events", "storage-sqlite", "storage-etcd"],
-	["system-controllers", "db-constraint", "testing"],
+	["cache", "storage", "rpc-server", "forwarding", "documents"],
+	[
+		"resource-service",
+		"watch-client",
+		"controller",
+		"events",
+		"leases",
+		"storage-sqlite",
+		"storage-etcd",
+	],
+	["system-controllers", "db-constraint", "peering", "testing", "console"],
 	["server", "cli"],
 	["dev"],
 	["plinth"],
@@ -59,7 +67,7 @@ const byName = new Map(packages.map((entry) => [entry.manifest.name, entry]));
 const problems = [
 	...packages.flatMap(problemsOfManifest),
 	...cycles(),
-	...filesWith(root, ["ts", "mts", "cts"])
+	...filesWith(root, ["ts", "tsx", "mts", "cts"])
 		.filter((file) => !file.startsWith(templates))
 		.flatMap(problemsOfFile),
 ];

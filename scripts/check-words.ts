@@ -73,7 +73,7 @@ function problemsOf(root: string, path: string): readonly string[] {
 		for (const problem of found(words, list.words, separated(line))) {
 			problems.push(`${path}:${index + 1}: ${problem}`);
 		}
-		if (path.endsWith(".ts")) {
+		if (path.endsWith(".ts") || path.endsWith(".tsx")) {
 			for (const problem of found(identifiers, list.identifiers, codeOf(line))) {
 				problems.push(`${path}:${index + 1}: ${problem}`);
 			}
@@ -83,7 +83,17 @@ function problemsOf(root: string, path: string): readonly string[] {
 }
 
 const { values } = parseArgs({ options: { root: { type: "string", default: "." } } });
-const problems = filesWith(values.root, ["ts", "js", "md", "proto", "yaml", "yml"])
+const problems = filesWith(values.root, [
+	"ts",
+	"tsx",
+	"css",
+	"html",
+	"js",
+	"md",
+	"proto",
+	"yaml",
+	"yml",
+])
 	.filter((path) => !/(^|\/)gen\//.test(path) && path !== "pnpm-lock.yaml")
 	.flatMap((path) => problemsOf(values.root, path));
 if (problems.length > 0) {

@@ -34,4 +34,6 @@ export interface Io {
 	readonly signal: AbortSignal;
 	/** Opens a file in an editor, which is a shell command, and resolves to its exit code. */
 	readonly runEditor: (command: string, file: string) => Promise<number>;
+	/** Opens a URL in the browser of the user. Resolves to whether there is one. */
+	readonly openUrl: (url: string) => Promise<boolean>;
 }

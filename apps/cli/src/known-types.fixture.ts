@@ -1,7 +1,7 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { KnownTypes } from "@plinth/documents";
 import { Namespace } from "@plinth/resource";
-import { KnownTypes } from "./api/known-types.ts";
 import { Film, Hall } from "./cinema.fixture.ts";
 
 /** The types of the tests, as a server would have told of them. */

@@ -48,6 +48,10 @@ export function processIo(signal: AbortSignal = new AbortController().signal): I
 			const { runEditor } = await import("./run-editor.ts");
 			return runEditor(command, file);
 		},
+		openUrl: async (url) => {
+			const { openUrl } = await import("./open-url.ts");
+			return openUrl(url);
+		},
 	};
 }
 

@@ -1,8 +1,10 @@
+import { UnknownTypeError } from "@plinth/documents/unknown-type-error";
 import { Command, CommanderError, Help } from "commander";
 import { addApi } from "./commands/api.ts";
 import { addApply } from "./commands/apply.ts";
 import { addBackup } from "./commands/backup.ts";
 import { addCompletion } from "./commands/completion.ts";
+import { addConsole } from "./commands/console.ts";
 import { addContext } from "./commands/context.ts";
 import { addControllers } from "./commands/controllers.ts";
 import { addDelete } from "./commands/delete.ts";
@@ -14,6 +16,7 @@ import { addEvents } from "./commands/events.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addGet, addList } from "./commands/get.ts";
 import { addHistory } from "./commands/history.ts";
+import { addPeering } from "./commands/peering.ts";
 import { addRefs } from "./commands/refs.ts";
 import type { AddCommand, Runner } from "./commands/runner.ts";
 import { addStatus } from "./commands/status.ts";
@@ -34,8 +37,8 @@ import { explainUsage } from "./usage-error.ts";
 const commands: readonly AddCommand[] = [
 	...[addGet, addList, addWatch, addDescribe, addHistory, addEvents, addStatus],
 	...[addApply, addDiff, addEdit, addDelete, addWait],
-	...[addRefs, addTypes, addExplain, addTop, addControllers, addDeployments, addBackup, addApi],
-	...[addContext, addCompletion, addVersion],
+	...[addRefs, addTypes, addExplain, addTop, addControllers, addDeployments, addPeering],
+	...[addBackup, addApi, addConsole, addContext, addCompletion, addVersion],
 ];
 
 /**
@@ -65,9 +68,9 @@ export async function runCommandLine(
 		if (error instanceof CommanderError) {
 			return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
 		}
-		if (error instanceof Failure) {
+		if (error instanceof Failure || error instanceof UnknownTypeError) {
 			io.err(`plinth: ${printable(error.message)}\n`);
-			return error.exitCode;
+			return error instanceof Failure ? error.exitCode : exitCodes.usage;
 		}
 		io.err(`plinth: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
 		return exitCodes.failed;

@@ -56,6 +56,9 @@ export function startPlinth(args: readonly string[], options: RunOptions = {}): 
 		runEditor: async () => {
 			throw new Error("the test has no editor");
 		},
+		openUrl: async () => {
+			throw new Error("the test has no browser");
+		},
 		...world,
 		env: { PLINTH_CONFIG: "/nowhere/config.yaml", ...options.env },
 	}).then((code) => {

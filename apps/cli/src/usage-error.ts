@@ -1,5 +1,5 @@
+import { nearest } from "@plinth/documents/suggest";
 import type { Command } from "commander";
-import { nearest } from "./suggest.ts";
 
 /**
  * Flags that kubectl and etcdctl call differently, with their names here. Flags that are renamed go here too.

@@ -3,6 +3,8 @@
  * watchers, beyond what they cost without. The watchers count envelopes and decode nothing. The alternative is the
  * resource service behind Connect's own adapter, or the server of another checkout, as in call.bench.ts.
  *
+ * Then, the same for one set of 20 watches in one stream, next to 20 streams of one watch each, of the same server.
+ *
  * After that, the growth of the server's resident memory per idle watch (`--idle=20000` watches).
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -27,6 +29,10 @@ const watchers = (textOption("watchers") ?? "1,10,1000").split(",").map(Number);
 /** Concurrent writers: more of them make events arrive together. */
 const writers = numberOption("writers", 16, 4);
 const names = 100;
+const formats = [
+	["gRPC", "application/grpc"],
+	["Connect, JSON", "application/connect+json"],
+] as const;
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "plinth-bench-"));
@@ -46,6 +52,7 @@ const contenders = {
 
 try {
 	await measureEvents();
+	await measureSets();
 	await measureIdle();
 } finally {
 	rmSync(folder, { recursive: true });
@@ -57,10 +64,7 @@ async function measureEvents(): Promise<void> {
 		`processor time of the server per event and watcher; ${writers} writers`,
 		"µs",
 	);
-	for (const [format, contentType] of [
-		["gRPC", "application/grpc"],
-		["Connect, JSON", "application/connect+json"],
-	] as const) {
+	for (const [format, contentType] of formats) {
 		for (const count of watchers) {
 			const servers = await Promise.all(
 				Object.values(contenders).map((command) => startMeasured(command, logFile)),
@@ -79,18 +83,44 @@ async function measureEvents(): Promise<void> {
 	table.print();
 }
 
+/** The watches of one set, next to as many streams. */
+async function measureSets(): Promise<void> {
+	const inSet = 20;
+	const table = new ComparisonTable(
+		`events per second of processor time of the server; ${writers} writers`,
+		"",
+	);
+	for (const [format, contentType] of formats) {
+		const server = await startMeasured(contenders.plinth, logFile);
+		await table.measure(
+			format,
+			{
+				[`one set of ${inSet} watches`]: async () =>
+					1e6 / (await costPerEvent(server, 1, contentType, inSet)),
+				[`${inSet} watches`]: async () => 1e6 / (await costPerEvent(server, inSet, contentType)),
+			},
+			{ rounds, warmUpRounds: 1 },
+		);
+		await server.stop();
+	}
+	table.print();
+}
+
 /** Microseconds per event and watcher. */
 async function costPerEvent(
 	server: MeasuredServer,
 	count: number,
 	contentType: string,
+	watchesPerStream = 1,
 ): Promise<number> {
-	const writes = Math.max(2 * writers, Math.ceil(writesPerRound / count));
+	const watches = count * watchesPerStream;
+	const writes = Math.max(2 * writers, Math.ceil(writesPerRound / watches));
 	const before = await costOfWrites(server, writes);
-	const group = await WatcherGroup.open(server.address, { count, contentType, headers });
+	const options = { count, contentType, headers, watchesPerStream };
+	const group = await WatcherGroup.open(server.address, options);
 	const during = await costOfWrites(server, writes, group);
 	group.close();
-	return (during - before) / writes / count;
+	return (during - before) / writes / watches;
 }
 
 /** Microseconds of some writes, until all watchers have received all events. */

@@ -1,15 +1,24 @@
 import { once } from "node:events";
 import { type ClientHttp2Session, connect } from "node:http2";
-import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { ResourceService, WatchListRequestSchema } from "@plinth/proto";
+import {
+	create,
+	type DescMessage,
+	type MessageShape,
+	toBinary,
+	toJsonString,
+} from "@bufbuild/protobuf";
+import { ResourceService, WatchListRequestSchema, WatchSetRequestSchema } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
 import { Artist } from "../testdata/music.ts";
 
 /** Options of a group. */
 export interface WatcherOptions {
+	/** The number of streams. */
 	readonly count: number;
 	readonly contentType: string;
 	readonly headers: Readonly<Record<string, string>>;
+	/** How many watches each stream has, as a set. One by default, without a set. */
+	readonly watchesPerStream?: number;
 	/** Of the names that are watched; all names if absent. */
 	readonly namePrefix?: string;
 }
@@ -21,19 +30,18 @@ const headBytes = 5;
 export class WatcherGroup {
 	readonly #sessions: ClientHttp2Session[] = [];
 	readonly #watchers: Watcher[] = [];
+	readonly #watchesPerStream: number;
 	#missing = 0;
 	#complete = () => {};
 
+	constructor({ watchesPerStream = 1 }: Pick<WatcherOptions, "watchesPerStream">) {
+		this.#watchesPerStream = watchesPerStream;
+	}
+
 	/** Opens the watches, and resolves when each has received its snapshot. */
 	static async open(url: string, options: WatcherOptions): Promise<WatcherGroup> {
-		const group = new WatcherGroup();
-		const { namePrefix = "" } = options;
-		const request = create(WatchListRequestSchema, { type: typeOf(Artist.type), namePrefix });
-		const body = enveloped(
-			options.contentType.includes("json")
-				? Buffer.from(toJsonString(WatchListRequestSchema, request))
-				: toBinary(WatchListRequestSchema, request),
-		);
+		const group = new WatcherGroup(options);
+		const body = bodyOf(options);
 		for (let opened = 0; opened < options.count; opened += watchersPerConnection) {
 			const session = connect(url);
 			await once(session, "connect");
@@ -46,7 +54,7 @@ export class WatcherGroup {
 
 	/** Resolves when each watcher has received that many more events. */
 	receive(events: number): Promise<void> {
-		this.#missing = events * this.#watchers.length;
+		this.#missing = events * this.#watchers.length * this.#watchesPerStream;
 		return new Promise((resolve) => {
 			this.#complete = resolve;
 		});
@@ -63,23 +71,25 @@ export class WatcherGroup {
 		const { contentType, headers } = options;
 		const stream = session.request({
 			":method": "POST",
-			":path": `/${ResourceService.typeName}/WatchList`,
+			":path": `/${ResourceService.typeName}/${isSet(options) ? "WatchSet" : "WatchList"}`,
 			"content-type": contentType,
 			te: "trailers",
 			...headers,
 		});
 		stream.end(body);
 		return new Promise((resolve, reject) => {
-			let isLive = false;
+			let snapshots = this.#watchesPerStream;
 			const watcher = new Watcher((size) => {
-				if (isLive) {
+				if (snapshots === 0) {
 					this.#missing -= 1;
 					if (this.#missing === 0) {
 						this.#complete();
 					}
 				} else if (size < endOfSnapshotBytes) {
-					isLive = true;
-					resolve();
+					snapshots -= 1;
+					if (snapshots === 0) {
+						resolve();
+					}
 				}
 			});
 			this.#watchers.push(watcher);
@@ -91,7 +101,7 @@ export class WatcherGroup {
 }
 
 /** No upsert of an artist is as small as the end of a snapshot. */
-const endOfSnapshotBytes = 60;
+const endOfSnapshotBytes = 90;
 
 /** Finds the envelopes of one stream. */
 class Watcher {
@@ -115,6 +125,27 @@ class Watcher {
 		}
 		this.#rest = offset === bytes.length ? undefined : Buffer.from(bytes.subarray(offset));
 	}
+}
+
+function isSet({ watchesPerStream = 1 }: WatcherOptions): boolean {
+	return watchesPerStream > 1;
+}
+
+/** The request of each stream. */
+function bodyOf(options: WatcherOptions): Buffer {
+	const { contentType, namePrefix = "", watchesPerStream = 1 } = options;
+	const encode = <Schema extends DescMessage>(schema: Schema, message: MessageShape<Schema>) =>
+		enveloped(
+			contentType.includes("json")
+				? Buffer.from(toJsonString(schema, message))
+				: toBinary(schema, message),
+		);
+	const request = create(WatchListRequestSchema, { type: typeOf(Artist.type), namePrefix });
+	if (!isSet(options)) {
+		return encode(WatchListRequestSchema, request);
+	}
+	const watches = Array.from({ length: watchesPerStream }, (_, id) => ({ id: `${id}`, request }));
+	return encode(WatchSetRequestSchema, create(WatchSetRequestSchema, { watches }));
 }
 
 function enveloped(message: Uint8Array): Buffer {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { allAgentSettings } from "./agent/agent-settings.ts";
 import { allSettings } from "./configuration/settings.ts";
 
 /** Its code blocks are tested in `tests/docs`. */
@@ -10,15 +11,16 @@ const ofOthers = ["--max-old-space-size", "--initial-cluster-token", "--force-ne
 
 describe("the page on operating", () => {
 	it("names flags, variables and keys that exist", () => {
-		const flags = allSettings.map(({ flag }) => `--${flag}`);
+		const known = [...allSettings, ...allAgentSettings];
+		const flags = known.map(({ flag }) => `--${flag}`);
 		for (const [flag] of page.matchAll(/--[a-z][a-z0-9-]+/g)) {
 			expect([...flags, "--help", ...ofOthers]).toContain(flag);
 		}
-		const variables = allSettings.map(({ variable }) => variable);
+		const variables = known.map(({ variable }) => variable);
 		for (const [variable] of page.matchAll(/PLINTH_\w+/g)) {
 			expect(variables).toContain(variable);
 		}
-		const paths = allSettings.map(({ path }) => path);
+		const paths = known.map(({ path }) => path);
 		for (const [path] of page.matchAll(/(?<=`)limits\.\w+(?=`)/g)) {
 			expect(paths).toContain(path);
 		}

@@ -2,6 +2,7 @@ import type { TracerProvider } from "@opentelemetry/api";
 import type { IMetricReader } from "@opentelemetry/sdk-metrics";
 import type { Authorizer } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
+import type { AgentsOptions } from "./agents-listener/agents-options.ts";
 import type { ListenAddress } from "./configuration/listen-address.ts";
 import type { DeploymentOptions } from "./deployment/deployment-options.ts";
 import type { CallLimits } from "./limits/call-limits.ts";
@@ -42,6 +43,8 @@ export interface ServerOptions {
 	readonly allowedHosts?: readonly string[];
 	/** The web pages that may call the server. */
 	readonly cors?: CorsOptions;
+	/** A port for agents, whose clients are then told apart by their addresses. */
+	readonly agents?: AgentsOptions;
 	/** The deployment that this server is; without it, references stay within this server. */
 	readonly deployment?: DeploymentOptions;
 	/**
@@ -49,6 +52,8 @@ export interface ServerOptions {
 	 * rejects; `stay` keeps it running for inspection, not ready and without writes.
 	 */
 	readonly onStorageFailure?: "exit" | "stay";
+	/** Whether the listener serves the console at `/console/`; true by default. */
+	readonly console?: boolean;
 	/** What serves HTTP/2: `node`, the default, is `node:http2`; `plinth` is `@plinth/http2`. */
 	readonly http2?: Http2Implementation;
 	readonly runtime?: Runtime;

@@ -247,6 +247,22 @@ describe("a start", () => {
 		expect(resource?.id?.tenancy?.partition).toBe("default");
 	});
 
+	it("in memory issues later versions than servers before it, so that their watches begin again", async () => {
+		const first = await startServer({ modules: [musicModule()] });
+		const { resource: old } = await first.client.write({ resource: artist("miles") });
+		await first.stop();
+		const second = await startServer({ modules: [musicModule()] });
+		const { resource } = await second.client.write({ resource: artist("nina") });
+		expect(Number(resource?.version)).toBeGreaterThan(Number(old?.version));
+		const resumed = second.client.watchList({
+			type: Artist.type,
+			afterVersion: old?.version ?? "",
+		});
+		await expect(resumed[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+			code: Code.OutOfRange,
+		});
+	});
+
 	it("that fails leaves nothing behind", async () => {
 		const first = await startServer();
 		const port = Number(new URL(first.address).port);

@@ -4,6 +4,7 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { onTestFinished } from "vitest";
 import { http2OfTests } from "./http2.fixture.ts";
 import { Exchanges, type ExchangesOptions } from "./listener/exchanges.ts";
+import type { Http2Implementation } from "./listener/http2/http2-server.ts";
 import { defaultListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
 import { sendText } from "./listener/request-handler.ts";
@@ -24,13 +25,15 @@ export interface StartedListener {
 /** Serves a router on a free port, and text on all other paths, until the test is over. */
 export async function startListener(
 	router: RpcRouter,
-	options: Pick<RpcHandlerOptions, "special"> &
+	options: Pick<RpcHandlerOptions, "special" | "pages"> &
 		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
 			readonly clock?: FakeClock;
 			readonly tls?: TlsMaterial;
+			readonly http2?: Http2Implementation;
 		} = {},
 ): Promise<StartedListener> {
-	const { clock = new FakeClock(), logger = silentLogger, special, streamsMayStall, tls } = options;
+	const { clock = new FakeClock(), logger = silentLogger, streamsMayStall, tls } = options;
+	const { special, pages } = options;
 	const limits = defaultListenerLimits;
 	const cuts: string[] = [];
 	const exchanges = new Exchanges({
@@ -45,9 +48,11 @@ export async function startListener(
 			fallback: (_request, response) => sendText(response, 404, "no such path"),
 			...{ exchanges, logger },
 			...(special && { special }),
+			...(pages && { pages }),
 		}),
 		limits,
 		...http2OfTests(),
+		...(options.http2 && { http2: options.http2 }),
 		clock: systemClock,
 		logger,
 		...(tls && { tls }),

@@ -80,7 +80,7 @@ describe("the walk-through of README.md", () => {
 				await plinth.prints("Try next");
 			} else if (terminal === "watch" && kind === "commands") {
 				open("watch").paste(text);
-				await expect.poll(() => openStreams(address), { timeout: 60_000 }).toContain("WatchList");
+				await expect.poll(() => openStreams(address), { timeout: 300_000 }).toContain("WatchList");
 			} else if (terminal === "watch") {
 				// What a pipe prints is seen when it ends: all of it is compared then.
 				watched += text;

@@ -69,7 +69,7 @@ export class ServerProcess {
 	}
 
 	/** Resolves when the server is ready. */
-	async ready(timeoutMs = 60_000): Promise<void> {
+	async ready(timeoutMs = 180_000): Promise<void> {
 		const end = Date.now() + timeoutMs;
 		while (Date.now() < end) {
 			const response = await fetch(`${this.address}/readyz`).catch(() => undefined);

@@ -2,6 +2,7 @@ export type { ResourceClient } from "./client/resource-client.ts";
 export type { StatusInit, WriteInit, WriteResult } from "./client/resource-helpers.ts";
 export { type ConflictRetryOptions, retryOnConflict } from "./client/retry-on-conflict.ts";
 export { fenceHeader } from "./client/runtime-client.ts";
+export { reportMessageBytes } from "./cluster/agent-reports.ts";
 export type {
 	ReportCall,
 	ReportingCluster,
@@ -45,6 +46,7 @@ export {
 export { checkController } from "./manager/check-controller.ts";
 export { controllerMessage } from "./manager/controller-messages.ts";
 export {
+	type AgentReporting,
 	type ControllerReports,
 	type ControllerServiceOptions,
 	createControllerService,
@@ -65,7 +67,9 @@ export {
 	type ControllerManager,
 	type ControllerManagerOptions,
 	createControllerManager,
+	singletonLease,
 } from "./manager/manager.ts";
+export { reportMessages } from "./manager/report-messages.ts";
 export { cacheGet, cacheList, cacheParents, type Lookup } from "./mappers/cache-lookup.ts";
 export { chain, merge, type Transformation, transform } from "./mappers/combinators.ts";
 export { type IdModifier, inTenancy, named, ofType } from "./mappers/id-modifier.ts";
@@ -80,3 +84,4 @@ export type { OwnWritesMetrics } from "./run/own-writes.ts";
 export type { Phase } from "./run/phase.ts";
 export type { ReconcileCounts, ReconcileFailure } from "./run/reconcile-tally.ts";
 export type { RunState, RunWork } from "./run/run.ts";
+export { type ShardLease, shardLeaseOf } from "./shards/shard-leases.ts";

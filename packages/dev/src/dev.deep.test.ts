@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createDevProject } from "./dev-project.fixture.ts";
 import { ZooClient } from "./zoo-client.fixture.ts";
@@ -28,6 +29,8 @@ describe("plinth dev", () => {
 		await project.edit(keeper, "Hay", "Straw");
 		for (let count = 0; !ready.test(dev.output.slice(dev.read)); count++) {
 			await write(`bear-${count}`);
+			// Not so many that a busy machine has no time for the restart.
+			await sleep(5);
 		}
 		expect(await dev.prints(ready)).toContain(`changed: ${keeper}`);
 		await expect.poll(() => zoo.seen.get("yogi")).toBe("Straw");

@@ -20,6 +20,7 @@ export {
 } from "./access/request-caller.ts";
 export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
 export { createHistoryService, type HistoryServiceOptions } from "./history/history-service.ts";
+export { defaultWatchesPerSet, type WatchAdmission } from "./read/watch-admission.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";
 export { notBeforeHeader, positionHeader } from "./requests/position.ts";
@@ -28,4 +29,5 @@ export { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 export { createTypeService, type TypeServiceOptions } from "./type-service.ts";
 export { ruleProblems } from "./validation/rule-problems.ts";
 export { tableProblems } from "./validation/table-problems.ts";
+export { CopyCheck } from "./write/copy-check.ts";
 export { deletionWithTombstone } from "./write/tombstone.ts";

@@ -10,7 +10,9 @@ import { list } from "./read/list.ts";
 import { listByOwner } from "./read/list-by-owner.ts";
 import { PagedLists } from "./read/paged-lists.ts";
 import { read } from "./read/read.ts";
+import { admitAllWatches, type WatchAdmission } from "./read/watch-admission.ts";
 import { WatchList } from "./read/watch-list.ts";
+import { WatchSet } from "./read/watch-set.ts";
 import { atPosition } from "./requests/position.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { MessageRules } from "./validation/message-rules.ts";
@@ -35,6 +37,8 @@ export interface ResourceServiceOptions {
 	readonly logger?: Logger;
 	/** Records deletions that are refused, and those that wait. By default nothing does. */
 	readonly events?: EventRecorder;
+	/** Admits the watches of sets. By default, all are admitted: up to 100 in each set. */
+	readonly watchAdmission?: WatchAdmission;
 }
 
 /**
@@ -45,7 +49,7 @@ export function createResourceService(
 	options: ResourceServiceOptions,
 ): ServiceImpl<typeof ResourceService> {
 	const { runtime = systemRuntime, logger = silentLogger, isInternal = false } = options;
-	const { events = noEvents } = options;
+	const { events = noEvents, watchAdmission = admitAllWatches } = options;
 	const context: ServiceContext = {
 		...options,
 		isInternal,
@@ -56,22 +60,27 @@ export function createResourceService(
 		pagedLists: new PagedLists(runtime),
 		jsonForms: new JsonForms(options.registry),
 		eventEncoding: new EventEncoding(),
+		watchAdmission,
 	};
 	const boundary = new ErrorBoundary(logger);
 	const { jsonForms } = context;
 	/** Responses are literals: `create` inspects each field, which costs as much as a read. */
-	const respond = async <Name extends string>(
+	const respond = <Name extends string>(
 		$typeName: Name,
 		method: string,
 		call: HandlerContext,
 		run: () => Promise<Resource>,
 	) => {
-		try {
-			const resource = await atPosition(context, call, run);
-			return { $typeName, resource: jsonForms.formFor(call)(resource) };
-		} catch (failure) {
+		const fail = (failure: unknown) => {
 			throw boundary.explain(method, call, failure);
-		}
+		};
+		return atPosition(context, call, run).then((resource) => {
+			try {
+				return { $typeName, resource: jsonForms.formFor(call)(resource) };
+			} catch (failure) {
+				return fail(failure);
+			}
+		}, fail);
 	};
 	const run = <T>(method: string, call: HandlerContext, respondAt: () => Promise<T>) =>
 		boundary.run(method, call, () => atPosition(context, call, respondAt));
@@ -101,6 +110,10 @@ export function createResourceService(
 		watchList: (request, call) =>
 			new WatchList(context, request, call, (failure) =>
 				boundary.explain("WatchList", call, failure),
+			),
+		watchSet: (request, call) =>
+			new WatchSet(context, request, call, (failure) =>
+				boundary.explain("WatchSet", call, failure),
 			),
 	};
 }

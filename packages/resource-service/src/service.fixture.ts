@@ -1,6 +1,13 @@
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import {
+	type Client,
+	Code,
+	ConnectError,
+	createClient,
+	type ServiceImpl,
+	type Transport,
+} from "@connectrpc/connect";
 import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
@@ -43,15 +50,33 @@ export interface TestServiceOptions {
 	readonly types?: readonly ResourceType[];
 }
 
-/** How the client reaches the service. */
-export const connections = ["in-process", "gRPC over a socket"] as const;
+/** Serves a service in some way. Returns a client to it, and what ends it. */
+export type Connect = (service: ServiceImpl<typeof ResourceService>) => Promise<
+	AsyncDisposable & {
+		readonly client: Client<typeof ResourceService>;
+	}
+>;
 
-/** One of the connections. */
-export type Connection = (typeof connections)[number];
+const ways = new Map<string, Connect>([
+	["in-process", connectInProcess],
+	["gRPC over a socket", connectOverSocket],
+]);
+
+/** How the client reaches the service without anything between. */
+export const directConnections: readonly string[] = [...ways.keys()];
+
+/** How the client reaches the service: the tests that concern what a caller sees run over each. */
+export const connections: string[] = [...directConnections];
+
+/** From now on, the tests run over this connection alone: called before they are declared. */
+export function connectOnlyBy(connection: string, connect: Connect): void {
+	ways.set(connection, connect);
+	connections.splice(0, connections.length, connection);
+}
 
 /** Starts a service over an empty in-memory storage, with the types of the tests. */
 export async function startService(
-	connection: Connection,
+	connection: string,
 	options: TestServiceOptions = {},
 ): Promise<TestService> {
 	const { runtime = systemRuntime, logger = silentLogger, types = demoTypes } = options;
@@ -70,17 +95,31 @@ export async function startService(
 		authorizer: options.authorizer ?? insecureAllowAll,
 		...(options.events && { events: options.events }),
 	});
-	if (connection === "in-process") {
-		const transport = createInProcessTransport((router) =>
-			router.service(ResourceService, service),
-		);
-		return {
-			client: createInProcessClient(ResourceService, transport),
-			backend,
-			registry,
-			[Symbol.asyncDispose]: () => backend.close(),
-		};
+	const connect = ways.get(connection);
+	if (connect === undefined) {
+		throw new Error(`no connection is called ${connection}`);
 	}
+	const connected = await connect(service);
+	return {
+		client: connected.client,
+		backend,
+		registry,
+		async [Symbol.asyncDispose]() {
+			await connected[Symbol.asyncDispose]();
+			await backend.close();
+		},
+	};
+}
+
+async function connectInProcess(service: ServiceImpl<typeof ResourceService>) {
+	const transport = createInProcessTransport((router) => router.service(ResourceService, service));
+	return {
+		client: createInProcessClient(ResourceService, transport),
+		[Symbol.asyncDispose]: async () => {},
+	};
+}
+
+async function connectOverSocket(service: ServiceImpl<typeof ResourceService>) {
 	const stop = new AbortController();
 	const server = createServer(
 		connectNodeAdapter({
@@ -94,12 +133,9 @@ export async function startService(
 	const transport: Transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
 	return {
 		client: createClient(ResourceService, transport),
-		backend,
-		registry,
 		async [Symbol.asyncDispose]() {
 			stop.abort(new ConnectError("the test is over", Code.Unavailable));
 			server.close();
-			await backend.close();
 		},
 	};
 }

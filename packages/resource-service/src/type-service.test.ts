@@ -3,6 +3,7 @@ import {
 	createFileRegistry,
 	fromBinary,
 	getOption,
+	type MessageInitShape,
 	setExtension,
 } from "@bufbuild/protobuf";
 import {
@@ -12,10 +13,12 @@ import {
 	FileDescriptorSetSchema,
 	file_google_protobuf_descriptor,
 	MessageOptionsSchema,
+	type SourceCodeInfoSchema,
 } from "@bufbuild/protobuf/wkt";
 import { Code, createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { type ListTypesResponse, Scope, spec, TypeService, TypeSpecSchema } from "@plinth/proto";
+import { longestComment } from "@plinth/proto-comments";
 import {
 	type Authorizer,
 	defineType,
@@ -56,7 +59,7 @@ function filesOf({ fileDescriptorSet }: ListTypesResponse): FileDescriptorSet {
 }
 
 /** Three types, each in a file of its own that takes more than half of a page. */
-function largeTypes() {
+function largeTypes(sourceCodeInfo?: MessageInitShape<typeof SourceCodeInfoSchema>) {
 	const options = create(MessageOptionsSchema);
 	setExtension(options, spec, create(TypeSpecSchema, { scope: Scope.CLUSTER }));
 	const names = ["One", "Three", "Two"];
@@ -71,6 +74,7 @@ function largeTypes() {
 					syntax: "proto3",
 					dependency: [spec.file.proto.name],
 					messageType: [{ name, options, field: Array.from({ length: 120 }, longField) }],
+					...(sourceCodeInfo && { sourceCodeInfo }),
 				})),
 			],
 		}),
@@ -148,6 +152,34 @@ describe("the type service", () => {
 		expect(keysOf(first)).toEqual(["large.v1.One"]);
 		const second = await client.listTypes({ pageToken: first.nextPageToken });
 		expect(keysOf(second)).toEqual(["large.v1.Three"]);
+	});
+
+	it("sends the comments of messages and fields, and nothing else of the source information", async () => {
+		const span = [0, 0, 1];
+		const location = [
+			{ path: [], span },
+			{ path: [12], span, leadingComments: " A license.\n" },
+			{ path: [4, 0, 7], span, leadingComments: " An option.\n" },
+			{ path: [4, 0], span, leadingComments: " One.\n", leadingDetachedComments: [" Apart.\n"] },
+			{ path: [4, 0, 2, 1], span, trailingComments: "x".repeat(10_000) },
+		];
+		const response = await clientOf(insecureAllowAll, largeTypes({ location })).listTypes({});
+		const { sourceCodeInfo } = filesOf(response).file.at(-1) ?? {};
+		expect(sourceCodeInfo?.location).toMatchObject([
+			{ path: [4, 0], span, leadingComments: " One.\n", leadingDetachedComments: [] },
+			{ path: [4, 0, 2, 1], span, trailingComments: `${"x".repeat(longestComment - 1)}…` },
+		]);
+	});
+
+	it("leaves out comments that would make a page too large", async () => {
+		const location = Array.from({ length: 1_000 }, (_, at) => ({
+			path: [4, at],
+			span: [0, 0, 1],
+			leadingComments: "x".repeat(longestComment),
+		}));
+		const response = await clientOf(insecureAllowAll, largeTypes({ location })).listTypes({});
+		expect(keysOf(response)).toEqual(["large.v1.One"]);
+		expect(filesOf(response).file.at(-1)?.sourceCodeInfo).toBeUndefined();
 	});
 
 	it.each([-1, 1_001])("refuses a page size of %d", async (pageSize) => {

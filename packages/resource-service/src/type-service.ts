@@ -1,7 +1,12 @@
-import { create, type DescFile, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { clearField, clone, create, type DescFile, toBinary } from "@bufbuild/protobuf";
+import {
+	type FileDescriptorProto,
+	FileDescriptorProtoSchema,
+	FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ListTypesResponseSchema, type TypeService } from "@plinth/proto";
+import { keptComments } from "@plinth/proto-comments";
 import {
 	type Access,
 	type Authorizer,
@@ -93,17 +98,21 @@ function pageOf(
 	return types.slice(0, size);
 }
 
-/** Encodes the descriptors of files. Each file is encoded once to determine its size. */
+/** A descriptor as it is sent, and its size in bytes. */
+interface SentFile {
+	readonly proto: FileDescriptorProto;
+	readonly size: number;
+}
+
+/**
+ * Encodes the descriptors of files. Of their source information, it sends the comments that people read who use the
+ * types. The descriptors of one type are sent without comments if they would be too large for a page with them.
+ */
 class DescriptorFiles {
-	readonly #sizes = new WeakMap<DescFile, number>();
+	readonly #sent = new WeakMap<DescFile, SentFile>();
 
 	sizeOf(file: DescFile): number {
-		let size = this.#sizes.get(file);
-		if (size === undefined) {
-			size = encode([file]).byteLength;
-			this.#sizes.set(file, size);
-		}
-		return size;
+		return this.#sentOf(file).size;
 	}
 
 	setOf(types: readonly ResourceType[]): Uint8Array<ArrayBuffer> {
@@ -111,11 +120,30 @@ class DescriptorFiles {
 		for (const { schema } of types) {
 			filesOf(schema.file, files);
 		}
-		return encode(files);
+		const sent = [...files].map((each) => this.#sentOf(each));
+		const bytes = sent.reduce((sum, { size }) => sum + size, 0);
+		const file = sent.map(({ proto }) => (bytes > maxPageBytes ? withoutComments(proto) : proto));
+		return toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file }));
+	}
+
+	/** It is encoded once to determine its size. */
+	#sentOf(file: DescFile): SentFile {
+		let sent = this.#sent.get(file);
+		if (sent === undefined) {
+			const proto = withoutComments(file.proto);
+			const comments = keptComments(file.proto);
+			if (comments !== undefined) {
+				proto.sourceCodeInfo = comments;
+			}
+			sent = { proto, size: toBinary(FileDescriptorProtoSchema, proto).byteLength };
+			this.#sent.set(file, sent);
+		}
+		return sent;
 	}
 }
 
-function encode(files: Iterable<DescFile>): Uint8Array<ArrayBuffer> {
-	const file = [...files].map(({ proto }) => proto);
-	return toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file }));
+function withoutComments(file: FileDescriptorProto): FileDescriptorProto {
+	const copy = clone(FileDescriptorProtoSchema, file);
+	clearField(copy, FileDescriptorProtoSchema.field.sourceCodeInfo);
+	return copy;
 }

@@ -15,11 +15,14 @@ export {
 export { LinkedList, type ListEntry } from "./linked-list.ts";
 export { type LinkedSignal, linkedSignal } from "./linked-signal.ts";
 export { LocalLeases } from "./local-leases.ts";
+export { LocalTimedLeases, type LocalTimedLeasesOptions } from "./local-timed-leases.ts";
 export { type Logger, type LogMethod, silentLogger } from "./logger.ts";
 export { type Random, systemRandom } from "./random.ts";
+export { RenewedHold, type RenewedHoldContext } from "./renewed-hold.ts";
 export { type RetryOptions, retry } from "./retry.ts";
 export { type Runtime, systemRuntime } from "./runtime.ts";
 export { type Scheduler, scheduleAfterInput } from "./scheduler.ts";
 export { SuspendableLeases } from "./suspendable-leases.ts";
 export { systemScheduler } from "./system-scheduler.ts";
+export { type TimedLeases, TooManyLeases } from "./timed-leases.ts";
 export { unlessAborted } from "./unless-aborted.ts";

@@ -18,15 +18,14 @@ export class SuspendableLeases implements LeaseManager {
 	#active = new AbortController();
 	/** Resolves on the next `resume`; absent while active. */
 	#resumed: PromiseWithResolvers<void> | undefined;
-	#live = 0;
 
 	constructor(leases: LeaseManager) {
 		this.#leases = leases;
 	}
 
-	/** How many leases are held through this. */
-	get live(): number {
-		return this.#live;
+	/** Why they are suspended; `undefined` while they are active. */
+	get suspended(): Error | undefined {
+		return this.#resumed && this.#active.signal.reason;
 	}
 
 	/** Gives up all leases. Suspending twice does nothing. */
@@ -61,7 +60,7 @@ export class SuspendableLeases implements LeaseManager {
 				throw failure;
 			}
 			if (!active.aborted) {
-				return this.#counted(suspendable(hold, active));
+				return suspendable(hold, active);
 			}
 			await hold.release();
 		}
@@ -69,17 +68,6 @@ export class SuspendableLeases implements LeaseManager {
 
 	held(prefix: string, signal: AbortSignal): AsyncIterable<ReadonlySet<string>> {
 		return this.#leases.held(prefix, signal);
-	}
-
-	#counted(hold: LeaseHold): LeaseHold {
-		if (!hold.signal.aborted) {
-			this.#live += 1;
-			const onEnded = () => {
-				this.#live -= 1;
-			};
-			hold.signal.addEventListener("abort", onEnded, { once: true });
-		}
-		return hold;
 	}
 
 	async #whenActive(signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type LogMethod, silentLogger } from "@plinth/runtime";
 import {
 	CasFailure,
+	type CommitBatch,
 	Exhausted,
 	StorageUnavailable,
 	VersionCompacted,
@@ -48,6 +49,23 @@ describeWith("etcd")("the etcd backend", () => {
 		expect((await (await open()).list(allArtists)).resources).toHaveLength(350);
 	});
 
+	it("tells which commits it has stored together, and none of those that were not", async () => {
+		const batches: CommitBatch[] = [];
+		const backend = await etcd.cluster().backend({ onBatch: (batch) => batches.push(batch) });
+		const names = Array.from({ length: 50 }, (_, index) => `artist-${index}`);
+		await Promise.all(names.map((name) => backend.commit([putArtist(name)])));
+		// The response of etcd may come after the change itself.
+		const stored = () => batches.reduce((sum, { commits }) => sum + commits, 0);
+		await expect.poll(stored).toBe(50);
+		expect(batches.length).toBeLessThan(50);
+		for (const { longestWaitMs, writeMs } of batches) {
+			expect(Math.min(longestWaitMs, writeMs)).toBeGreaterThanOrEqual(0);
+		}
+		const again = await Promise.allSettled(names.map((name) => backend.commit([putArtist(name)])));
+		expect(again.map(({ status }) => status)).toEqual(names.map(() => "rejected"));
+		expect(stored()).toBe(50);
+	});
+
 	it("refuses to load a state over the memory limit", async () => {
 		const { backend: open } = etcd.cluster();
 		const first = await open();
@@ -59,6 +77,53 @@ describeWith("etcd")("the etcd backend", () => {
 		await expect(open({ limits: { memoryBytes: 20_000 } })).rejects.toThrow(
 			/^the state does not fit into the memory limit: the first \d+ resources take \d+ bytes, and the limit is 20000 bytes; raise it \(--memory-limit\)$/,
 		);
+	});
+
+	it("loads a state that fits into the memory limit although it was larger before", async () => {
+		const { backend: open } = etcd.cluster();
+		const first = await open();
+		for (let index = 0; index < 50; index += 1) {
+			await first.commit([putArtist(`artist-${index}`, "x".repeat(1000))]);
+		}
+		const { resources } = await first.list(allArtists);
+		for (const { id, version } of resources) {
+			await first.commit([{ op: "delete", id: id ?? idOfArtist("a"), expectedVersion: version }]);
+		}
+		await first.commit([putArtist("small")]);
+		const second = await open({ limits: { memoryBytes: 20_000 } });
+		expect(await listArtists(second)).toEqual(["small="]);
+	});
+
+	it("resumes watches after versions from before it was opened, with each event once", async () => {
+		const { backend: open } = etcd.cluster();
+		const first = await open();
+		const { version } = await first.commit([putArtist("a"), putArtist("b")]);
+		const later = await first.commit([putArtist("a", "changed", version)]);
+		await first.commit([{ op: "delete", id: idOfArtist("a"), expectedVersion: later.version }]);
+		const { version: last } = await first.commit([putArtist("c")]);
+		const second = await open();
+		expect((await second.list(allArtists)).version).toBe(last);
+		const watch = new ArtistWatch(second, version);
+		await first.commit([putArtist("d")]);
+		expect([
+			...[await watch.next(), await watch.next(), await watch.next(), await watch.next()],
+		]).toEqual(["upsert a=changed", "delete a", "upsert c=", "upsert d="]);
+		watch.end();
+	});
+
+	it("opens at the newest revision if etcd has compacted all before it", async () => {
+		const { backend: open } = etcd.cluster();
+		const first = await open();
+		const { version } = await first.commit([putArtist("a")]);
+		const { version: last } = await first.commit([putArtist("b")]);
+		await etcd.client().compact(revisionOf(first, last));
+		const second = await open();
+		expect(await listArtists(second)).toEqual(["a=", "b="]);
+		expect(await new ArtistWatch(second, version).failure()).toBeInstanceOf(VersionCompacted);
+		const watch = new ArtistWatch(second, last);
+		await first.commit([putArtist("c")]);
+		expect(await watch.next()).toBe("upsert c=");
+		watch.end();
 	});
 
 	it("loads what another one has stored, page by page, at the same versions", async () => {
@@ -312,6 +377,31 @@ describeWith("etcd")("the etcd backend", () => {
 		const opening = createEtcdBackend({ endpoints: [etcd.url], prefix });
 		await expect(opening).rejects.toThrow(UnrecognizedData);
 		await expect(opening).rejects.toThrow("demo.Artist");
+	});
+
+	it("opens if a value of others is gone again, and not while it is there", async () => {
+		const { prefix, backend: open } = etcd.cluster();
+		const backend = await open();
+		await backend.commit([putArtist("a")]);
+		const client = etcd.client();
+		const key = Buffer.from(new Keys(prefix).resource(artist("b").id));
+		const put = { key, value: Buffer.from("nonsense") };
+		await client.transaction(
+			create(TxnRequestSchema, { success: [{ request: { case: "requestPut", value: put } }] }),
+		);
+		const { version } = await backend.commit([putArtist("c")]);
+		await expect(createEtcdBackend({ endpoints: [etcd.url], prefix })).rejects.toThrow(
+			UnrecognizedData,
+		);
+		await client.transaction(
+			create(TxnRequestSchema, {
+				success: [{ request: { case: "requestDeleteRange", value: { key } } }],
+			}),
+		);
+		await backend.commit([putArtist("d")]);
+		const second = await open();
+		expect(await listArtists(second)).toEqual(["a=", "c=", "d="]);
+		expect(await new ArtistWatch(second, version).failure()).toBeInstanceOf(VersionCompacted);
 	});
 
 	it("ignores foreign keys and values under its prefix", async () => {

@@ -1,3 +1,5 @@
+import type { Resource } from "@plinth/proto";
+import type { ResourceName } from "@plinth/resource";
 import {
 	type Logger,
 	type Runtime,
@@ -7,6 +9,7 @@ import {
 } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitBatch,
 	type CommitOptions,
 	type CommitResult,
 	checkCommitLimits,
@@ -20,6 +23,7 @@ import {
 	type ReadOptions,
 	type ServerDirectory,
 	StateStore,
+	StateTooLarge,
 	type StorageBackend,
 	type StorageLimits,
 	type StorageStatistics,
@@ -45,9 +49,10 @@ import { type EtcdStorageIdentity, openIdentity } from "./history/store-identity
 import { Keys } from "./keys.ts";
 import { EtcdServerDirectory } from "./servers/etcd-server-directory.ts";
 import { CatchUp } from "./state/catch-up.ts";
-import { ResourceDecoder } from "./state/decode-resource.ts";
+import { ResourceDecoder, UnrecognizedData } from "./state/decode-resource.ts";
 import { FollowedState } from "./state/followed-state.ts";
 import { load } from "./state/load.ts";
+import { NotReplayed, ReplayedState } from "./state/replayed-state.ts";
 import { VersionOffset } from "./state/version-offset.ts";
 
 /** Options of the etcd backend. */
@@ -58,6 +63,8 @@ export interface EtcdBackendOptions extends EtcdOptions {
 	readonly deliveries?: Pick<WatchDeliveries, "add">;
 	/** The values of etcd's flags, if they differ from their defaults. */
 	readonly requestLimits?: Partial<EtcdRequestLimits>;
+	/** Called after each transaction in which etcd has stored commits of this server. Must not throw. */
+	readonly onBatch?: (batch: CommitBatch) => void;
 	/**
 	 * Called once, when etcd has lost history that this storage has seen. From then on commits and strong
 	 * reads fail as StorageUnavailable, and watches have ended; eventual reads still work, for inspection.
@@ -90,6 +97,27 @@ export interface EtcdBackend extends StorageBackend, HistorySource {
  *   limit or the heap allows.
  */
 export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdBackend> {
+	try {
+		return await open(options, { recent: true });
+	} catch (error) {
+		const mayHelp = [StateTooLarge, UnrecognizedData, NotReplayed].some(
+			(kind) => error instanceof kind,
+		);
+		if (!mayHelp) {
+			throw error;
+		}
+		const { logger = silentLogger } = options;
+		const why = error instanceof Error ? error.message : String(error);
+		logger.info({ why }, "loading the newest state of the storage instead of a recent one");
+		// The state of now may be smaller than that of some time ago, and data of others may be gone.
+		return open(options, { recent: false });
+	}
+}
+
+async function open(
+	options: EtcdBackendOptions,
+	{ recent }: { readonly recent: boolean },
+): Promise<EtcdBackend> {
 	const { runtime = systemRuntime, logger = silentLogger } = options;
 	const { deliveries = new WatchDeliveries(runtime) } = options;
 	const requestLimits = { ...etcdRequestLimits, ...options.requestLimits };
@@ -103,6 +131,8 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 	const onAbort = () => closing.abort(signal?.reason);
 	signal?.addEventListener("abort", onAbort, { once: true });
 	const base = { client, keys, runtime, clock: runtime.clock, logger };
+	const capacity = new LoadCapacity(limits);
+	const replayed = new ReplayedState(capacity, runtime.clock, timeoutMs);
 	try {
 		const identity = await openIdentity(base, closing.signal);
 		const offset = new VersionOffset(identity.versionOffset);
@@ -118,29 +148,44 @@ export async function createEtcdBackend(options: EtcdBackendOptions): Promise<Et
 			timeoutMs,
 			makeStore: () => new StateStore(runtime, limits, deliveries),
 			ownTransaction: (head: Uint8Array) => groups.ownTransaction(head),
+			replayed,
 		};
-		const state = new FollowedState(
-			context,
-			await load(context, closing.signal, { capacity: new LoadCapacity(limits) }),
-		);
+		const loaded = await load(context, closing.signal, { capacity, recent });
+		const state = new FollowedState(context, loaded);
 		const catchUp = new CatchUp({ ...context, state });
-		const groups = new GroupCommit({ ...context, state, catchUp });
+		const groups = new GroupCommit({
+			...{ ...context, state, catchUp },
+			...(options.onBatch && { onBatch: options.onBatch }),
+		});
 		const events = new EtcdEventStorage({ ...base, historyLost: history.lost });
 		const servers = new EtcdServerDirectory({
 			...{ ...base, random: runtime.random },
 			historyLost: history.lost,
 		});
 		const parts = { ...context, state, catchUp, groups, events, servers, closing, options };
-		return new OpenEtcdBackend(parts);
+		const backend = new OpenEtcdBackend(parts);
+		try {
+			const newest = offset.versionOf(loaded.newest);
+			await replayed.reaches(newest, state.gate, [closing.signal, history.lost]);
+		} catch (failure) {
+			await backend.close();
+			throw failure;
+		}
+		return backend;
 	} catch (error) {
 		client.close();
 		signal?.throwIfAborted();
-		throw error instanceof EtcdError || error instanceof WentBack || error instanceof OtherCluster
-			? new StorageUnavailable(`can't load the storage: ${error.message}`, { cause: error })
-			: error;
+		throw unavailableAfter(error);
 	} finally {
 		signal?.removeEventListener("abort", onAbort);
 	}
+}
+
+/** The error of opening, after a failure of etcd or another one. */
+function unavailableAfter(error: unknown): unknown {
+	return error instanceof EtcdError || error instanceof WentBack || error instanceof OtherCluster
+		? new StorageUnavailable(`can't load the storage: ${error.message}`, { cause: error })
+		: error;
 }
 
 function checkedLimits(
@@ -216,6 +261,11 @@ class OpenEtcdBackend implements EtcdBackend {
 
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#store(options)).lookup(name);
+
+	lookupNow(name: ResourceName): Resource | undefined {
+		this.#assertOpen();
+		return this.#parts.state.store.lookup(name);
+	}
 
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#store(options)).snapshot(query);

@@ -9,7 +9,6 @@ export {
 } from "./backup-restore/backup-restore.ts";
 export type { CopyOptions, CopyProgress } from "./backup-restore/file-thread.ts";
 export { refuseUnsafeSymlinks } from "./file-access/unsafe-symlinks.ts";
-export type { CommitBatch } from "./group-commit/commit-batch.ts";
 export {
 	createSqliteBackend,
 	type SqliteBackend,

@@ -1,3 +1,5 @@
+import type { Resource } from "@plinth/proto";
+import type { ResourceName } from "@plinth/resource";
 import {
 	type Fence,
 	LocalLeases,
@@ -8,6 +10,7 @@ import {
 } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitBatch,
 	type CommitOptions,
 	type CommitResult,
 	checkCommitLimits,
@@ -40,7 +43,6 @@ import {
 import { OnlineBackups } from "./backup-restore/online-backups.ts";
 import { SqliteEventStorage } from "./events/sqlite-event-storage.ts";
 import { realPathOf } from "./file-access/file-system.ts";
-import type { CommitBatch } from "./group-commit/commit-batch.ts";
 import { GroupCommit } from "./group-commit/group-commit.ts";
 import { load } from "./loading/load.ts";
 import { StorageFileError } from "./storage-file-error.ts";
@@ -236,6 +238,11 @@ class Backend implements SqliteBackend {
 
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#state(options)).lookup(name);
+
+	lookupNow(name: ResourceName): Resource | undefined {
+		this.#assertOpen();
+		return this.#store.lookup(name);
+	}
 
 	list: StorageBackend["list"] = async (query, options) => {
 		const snapshot = (await this.#state(options)).snapshot(query);

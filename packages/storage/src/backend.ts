@@ -103,6 +103,14 @@ export interface StorageBackend {
 	lookup(name: ResourceName, options?: ReadOptions): Promise<Resource | undefined>;
 
 	/**
+	 * What an eventually consistent `lookup` returns, at once. Absent if the storage has to wait, or if a decorator
+	 * replaces `lookup` or `read`.
+	 *
+	 * @throws StorageUnavailable.
+	 */
+	lookupNow?(name: ResourceName): Resource | undefined;
+
+	/**
 	 * The resources of a query, all at once.
 	 *
 	 * @throws StorageUnavailable.

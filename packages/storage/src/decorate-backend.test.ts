@@ -80,6 +80,15 @@ describe("decorateBackend", () => {
 		expect(await decorated.catchUp(new AbortController().signal)).toBe("17");
 	});
 
+	it("looks nothing up at once past a replaced read or lookup", () => {
+		const backend = createMemoryBackend();
+		const { read, lookup, catchUp } = backend;
+		expect(decorateBackend(backend, { catchUp }).lookupNow?.(idFor("a"))).toBeUndefined();
+		expect(decorateBackend(backend, { catchUp })).toHaveProperty("lookupNow");
+		expect(decorateBackend(backend, { read })).not.toHaveProperty("lookupNow");
+		expect(decorateBackend(backend, { lookup })).not.toHaveProperty("lookupNow");
+	});
+
 	it("can be spread and decorated again without losing a method", async () => {
 		const copy = Object.assign({}, decorateBackend(new ClassBackend(), {}));
 		await expect(copy.read(idFor("a"))).rejects.toThrow(NotFound);

@@ -2,15 +2,19 @@ import type { StorageBackend } from "./backend.ts";
 
 /**
  * Returns the backend with some of its methods replaced. Everything else passes through, including methods
- * of its class and properties that are not part of `StorageBackend`.
+ * of its class and properties that are not part of `StorageBackend`. Only `lookupNow` goes if `lookup` or `read` is
+ * replaced, since it would pass by what replaces them.
  */
 export function decorateBackend<Backend extends StorageBackend>(
 	backend: Backend,
 	overrides: Partial<StorageBackend>,
 ): Backend {
 	const decorated = {};
+	const replacesReads = overrides.lookup !== undefined || overrides.read !== undefined;
 	for (const key of keysOf(backend)) {
-		Object.defineProperty(decorated, key, passThrough(backend, key));
+		if (key !== "lookupNow" || !replacesReads) {
+			Object.defineProperty(decorated, key, passThrough(backend, key));
+		}
 	}
 	return Object.assign(decorated as Backend, overrides);
 }

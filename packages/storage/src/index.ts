@@ -1,3 +1,4 @@
+export type { AttentionCounts } from "./attention-census.ts";
 export type {
 	CommitOptions,
 	Consistency,
@@ -8,6 +9,7 @@ export type {
 	StorageBackend,
 	WatchOptions,
 } from "./backend.ts";
+export type { CommitBatch } from "./commit-batch.ts";
 export {
 	assignVersion,
 	changesNothing,
@@ -16,7 +18,6 @@ export {
 	type StateChange,
 	type StateView,
 } from "./compare-and-swap.ts";
-export type { ConditionCounts } from "./condition-census.ts";
 export { type DecidedCommit, decideCommit } from "./decide-commit.ts";
 export { decorateBackend } from "./decorate-backend.ts";
 export {
@@ -77,6 +78,7 @@ export { resourceSize } from "./state-store/resource-size.ts";
 export { StateStore } from "./state-store/state-store.ts";
 export type { StorageIdentity, StorageRestored } from "./storage-identity.ts";
 export type { StorageStatistics, TypeStatistics } from "./storage-statistics.ts";
+export { storedAs } from "./stored-as.ts";
 export type { TenancyUnit } from "./tenancy-census.ts";
 export type { DerivedData } from "./watch/derived-data.ts";
 export {

@@ -23,6 +23,11 @@ export interface MemoryBackendOptions {
 	readonly leases?: Pick<LocalLeases, "isCurrent">;
 	/** Limits that differ from `defaultStorageLimits`. */
 	readonly limits?: Partial<StorageLimits>;
+	/**
+	 * The version before the first commit; 0 if absent. A storage that takes the place of a lost one begins beyond the
+	 * versions of that one, so that readers who name one of those begin again, instead of waiting for it.
+	 */
+	readonly afterVersion?: number;
 	/** Where watches wait for their turn, to be shared and measured; each storage has its own if absent. */
 	readonly deliveries?: Pick<WatchDeliveries, "add">;
 }
@@ -38,6 +43,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): MemoryB
 	const { runtime = systemRuntime, leases = new LocalLeases(), deliveries } = options;
 	const limits = { ...defaultStorageLimits, ...options.limits };
 	const store = new StateStore(runtime, limits, deliveries);
+	store.begin(options.afterVersion ?? 0);
 	let closed = false;
 
 	function open(): StateStore {
@@ -78,6 +84,7 @@ export function createMemoryBackend(options: MemoryBackendOptions = {}): MemoryB
 	return {
 		read: async (id) => open().read(id),
 		lookup: async (name) => open().lookup(name),
+		lookupNow: (name) => open().lookup(name),
 		list: async (query) => {
 			const snapshot = open().snapshot(query);
 			return { resources: [...snapshot.resources()], version: snapshot.version };

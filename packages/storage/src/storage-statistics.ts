@@ -1,7 +1,7 @@
-import type { ConditionCounts } from "./condition-census.ts";
+import type { AttentionCounts } from "./attention-census.ts";
 
 /** What a storage counts of the resources of one type. */
-export interface TypeStatistics extends ConditionCounts {
+export interface TypeStatistics extends AttentionCounts {
 	readonly resources: number;
 	/** Writes and deletions since the storage was opened or restored, by all servers that share it. */
 	readonly writes: number;

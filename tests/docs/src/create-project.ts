@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, string>> = {
 	buf: join(root, "node_modules/.bin/buf"),
 	tsc: join(root, "node_modules/.bin/tsc"),
 	"protoc-gen-es": join(root, "node_modules/.bin/protoc-gen-es"),
+	"protoc-gen-es-comments": `node ${join(root, "packages/plinth/src/protoc-gen-es-comments.ts")}`,
 };
 
 const [folder = ""] = process.argv.slice(2);

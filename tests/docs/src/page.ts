@@ -24,8 +24,11 @@ export interface Page {
 	readonly blocks: readonly Block[];
 }
 
-/** All pages whose links and code blocks are checked: those in the root folder and in `docs`. */
-export const pagePaths: readonly string[] = globSync(["*.md", "docs/**/*.md"], {
+/** Pages beside code that has no test of its own for them. */
+const pagesOfExamples = ["examples/peering/README.md"];
+
+/** All pages whose links and code blocks are checked: those in the root folder and in `docs`, and those of examples. */
+export const pagePaths: readonly string[] = globSync(["*.md", "docs/**/*.md", ...pagesOfExamples], {
 	cwd: root,
 }).sort();
 

@@ -20,7 +20,7 @@ const preparations: Readonly<Record<string, string>> = {
 const pageTools: readonly Tool[] = ["curl", "go"];
 
 /** The ports on which pages start their own programs. */
-const pagePorts = ["9001", "9002", "9003"];
+const pagePorts = ["9001", "9002", "9003", "7620", "7621", "7622"];
 
 const first = new Set(Object.values(continues));
 const walks = pagePaths
@@ -40,8 +40,12 @@ const walks = pagePaths
 
 type Walk = (typeof walks)[number];
 
-/** Pages that build a project, which takes long. */
-const long = new Set(["docs/other-languages.md", "docs/writing-controllers.md"]);
+/** Pages that build a project, or start several servers, which takes long. */
+const long = new Set([
+	"docs/other-languages.md",
+	"docs/writing-controllers.md",
+	"examples/peering/README.md",
+]);
 
 /** The walks of `test`. */
 export const shortWalks = walks.filter(({ last }) => !long.has(last));

@@ -46,6 +46,9 @@ it("generated types and controllers pass all checks of a project, and a server k
 	const plinth = (...args: readonly string[]) =>
 		project.run("node", command("plinth"), ...args, "--server", server);
 	await plinth("apply", "-f", "resources/site.yaml", "-f", "resources/zone.yaml");
+	expect(await plinth("explain", "Site", "url")).toContain(
+		"comment: The server refuses a site whose URL breaks these rules.",
+	);
 	await expect(plinth("delete", "Site", "plinth")).rejects.toThrow(
 		"can't be deleted: it is referenced by",
 	);

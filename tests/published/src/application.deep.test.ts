@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { cpSync, globSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { packAll, root } from "@plinth/release";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -50,7 +50,9 @@ describe("an application that depends on @plinth/plinth and @bufbuild/protobuf a
 		beforeAll(async () => {
 			project = createProject(packageManager, currentProtobuf);
 			await run(packageManager, installs[packageManager], { cwd: project });
-			await run("buf", ["generate"], { cwd: project });
+			// With the plugin that was installed.
+			const path = `${join(project, "node_modules/.bin")}${delimiter}${process.env.PATH}`;
+			await run("buf", ["generate"], { cwd: project, env: { ...process.env, PATH: path } });
 		});
 
 		it("has each package once", () => {

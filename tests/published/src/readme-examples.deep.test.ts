@@ -148,7 +148,7 @@ describe("the packages as they are published, in an empty npm project", () => {
 				writeFileSync(file, example ?? "");
 				const { stdout } = await run(nodeBinary(version), [file], {
 					cwd: project,
-					timeout: 60_000,
+					timeout: 300_000,
 				});
 				expect(stdout.trim()).not.toBe("");
 			},

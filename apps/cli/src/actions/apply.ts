@@ -1,14 +1,13 @@
 import { ConnectError } from "@connectrpc/connect";
+import { describeProblem, type KnownTypes } from "@plinth/documents";
+import { locate, type WantedResource } from "@plinth/documents/yaml";
 import { displayName, labelProblem } from "@plinth/resource";
 import { callFailure } from "../api/call-failure.ts";
-import type { KnownTypes } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { applyAll } from "../apply/apply-all.ts";
 import type { Applied } from "../apply/apply-resource.ts";
 import type { Pruned } from "../apply/prune.ts";
 import { readFiles } from "../apply/read-files.ts";
-import { describeProblem } from "../document/position.ts";
-import { locate, type WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";

@@ -1,9 +1,9 @@
+import { idAt, nameOfKey } from "@plinth/documents";
 import type { PlanDeletionResponse_Effect } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { idAt } from "../api/known-types.ts";
 import { planDeletion } from "../api/references.ts";
 import type { ServerSession } from "../api/server-session.ts";
-import { effectRows, nameOfKey } from "../output/deletion-plan.ts";
+import { effectRows } from "../output/deletion-plan.ts";
 import { plainCell, renderTable } from "../output/table.ts";
 
 /** The deletions of how many resources are foretold: each is a call, which may visit other deployments. */

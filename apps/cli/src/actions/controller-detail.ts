@@ -32,7 +32,7 @@ export async function showController(
 		case "json":
 			return `${JSON.stringify(form(), undefined, 2)}\n`;
 		case "yaml":
-			return (await import("../document/to-yaml.ts")).toYaml(form());
+			return (await import("@plinth/documents/yaml")).toYaml(form());
 		case "table":
 			return describe(response, io);
 	}
@@ -49,7 +49,8 @@ function describe(
 	}
 	const nowMs = io.clock.now();
 	const facts = factsOf(controller, servers.length, nowMs);
-	const isCluster = servers.length > 1;
+	const isInAgents = controller.servers.some(({ isAgent }) => isAgent);
+	const isCluster = servers.length > 1 || isInAgents;
 	const isSingleton = controller.placement === Placement.SINGLETON;
 	const options = { ...io, showServer: isCluster && !isSingleton };
 	const width = Math.max(...facts.map(([field]) => field.length)) + 2;
@@ -58,7 +59,10 @@ function describe(
 	const more = total > failing.length ? `, the ${failing.length} that have failed for longest` : "";
 	return [
 		...head,
-		section("servers", isCluster ? serversTable(controller.servers, io) : ""),
+		section(
+			isInAgents ? "agents" : "servers",
+			isCluster ? serversTable(controller.servers, io) : "",
+		),
 		section(`failing (${total}${more})`, reconcilesTable(failing, options, subject)),
 		section(
 			`running (${controller.requests?.active ?? 0})`,

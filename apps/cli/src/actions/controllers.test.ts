@@ -220,3 +220,20 @@ it("shows what one controller does on each of several servers", async () => {
 	expect(shown).toMatch(/host\/2 +priming +7s +0 +0 +0 +0 +0\n/);
 	expect(shown).toMatch(/default\/jazz\/miles +host\/1 +queued\n/);
 });
+
+it("says which agents run a controller", async () => {
+	const agents = ["host/1", "host/2"].map((server, at) => ({
+		...{ server, isAgent: true },
+		phase: at === 0 ? Phase.RUNNING : Phase.WAITING_FOR_LEASE,
+	}));
+	const singleton: ControllerInit = { name: "singers", servers: agents };
+	const sharded = { placement: Placement.SHARDED, shards: { open: [1, 2], count: 16 } };
+	const lines = await table(singleton, { ...singleton, ...sharded, name: "bookers" });
+	expect(lines[1]).toMatch(/singers +demo.v1.Artist +host\/1 +running/);
+	expect(lines[2]).toMatch(/bookers +demo.v1.Artist +2 agents, 2 of 16 shards +running/);
+	const [idle] = (await table({ ...singleton, servers: agents.slice(1) })).slice(1);
+	expect(idle).toMatch(/singers +demo.v1.Artist +no agent /);
+	const response = create(GetControllerResponseSchema, { controller: singleton });
+	const detail = await showController(response, "table", plain);
+	expect(detail).toMatch(/^agents:?$[\s\S]*host\/1 +running[\s\S]*host\/2 +waiting/m);
+});

@@ -74,7 +74,7 @@ export async function showControllers(
 		case "json":
 			return `${JSON.stringify(forms(), undefined, 2)}\n`;
 		case "yaml":
-			return (await import("../document/to-yaml.ts")).toYaml(...forms());
+			return (await import("@plinth/documents/yaml")).toYaml(...forms());
 		case "table":
 			return tableOf(response, options);
 	}

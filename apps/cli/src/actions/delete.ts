@@ -1,7 +1,7 @@
+import { idAt, isOfServer, type KnownType, referencesFinalizer, waitsOf } from "@plinth/documents";
 import type { ID, Resource } from "@plinth/proto";
 import { displayName, finalizersOf } from "@plinth/resource";
 import { sleep } from "@plinth/runtime";
-import { idAt, type KnownType } from "../api/known-types.ts";
 import { listResources } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
 import type { ServerSession } from "../api/server-session.ts";
@@ -9,8 +9,7 @@ import { readStored } from "../apply/apply-resource.ts";
 import { readFiles } from "../apply/read-files.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
-import { waitsOf } from "../output/deletion-plan.ts";
-import { isOfServer, referencesFinalizer, reportedReasonsOf } from "../output/deletion-reasons.ts";
+import { reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { resourceName } from "../output/print-resources.ts";
 import { printable } from "../output/printable.ts";
 import { agrees, assertMayAsk } from "./agree.ts";

@@ -1,5 +1,6 @@
 import { type JsonValue, toJson } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { nameOfKey } from "@plinth/documents";
 import {
 	type ListDeploymentsResponse_Deployment as Deployment,
 	ListDeploymentsResponse_DeploymentSchema as DeploymentSchema,
@@ -15,7 +16,6 @@ import {
 } from "../api/deployments.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { nameOfKey } from "../output/deletion-plan.ts";
 import { countOf, missingTable } from "../output/missing-references.ts";
 import type { OutputFormat } from "../output/output-format.ts";
 import { printable } from "../output/printable.ts";
@@ -95,7 +95,7 @@ async function textOf(
 		case "json":
 			return `${JSON.stringify(forms(), undefined, 2)}\n`;
 		case "yaml":
-			return (await import("../document/to-yaml.ts")).toYaml(...forms());
+			return (await import("@plinth/documents/yaml")).toYaml(...forms());
 	}
 }
 

@@ -1,4 +1,6 @@
-import type { Resource } from "@plinth/proto";
+import { documentOf, type KnownTypes, waitsOf } from "@plinth/documents";
+import { toYaml } from "@plinth/documents/yaml";
+import type { Origin, Resource } from "@plinth/proto";
 import type {
 	Reconcile,
 	Server,
@@ -7,18 +9,14 @@ import type { Event } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.j
 import { displayName, isMarkedForDeletion } from "@plinth/resource";
 import { listReconciles } from "../api/controllers.ts";
 import { listEvents } from "../api/events.ts";
-import type { KnownTypes } from "../api/known-types.ts";
 import { readResource } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { shortDuration } from "../configuration/duration.ts";
-import { documentOf } from "../document/show-document.ts";
-import { toYaml } from "../document/to-yaml.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { conditionsTable } from "../output/conditions-table.ts";
-import { waitsOf } from "../output/deletion-plan.ts";
 import { reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { eventsSection } from "../output/event-cells.ts";
 import { resourceName } from "../output/print-resources.ts";
@@ -152,6 +150,9 @@ function describe(
 	if (resource.owner !== undefined) {
 		facts.owner = displayName(resource.owner);
 	}
+	if (resource.origin !== undefined) {
+		facts.origin = originText(resource, resource.origin);
+	}
 	if (isMarkedForDeletion(resource)) {
 		facts.deletion = "marked for deletion";
 	}
@@ -178,4 +179,15 @@ function describe(
 		section("deletion waits for", waits.map((one) => `${printable(one)}\n`).join("")),
 		section("owns", owned.map((one) => `${resourceName(one)}\n`).join("")),
 	].join("");
+}
+
+/** Where a copy comes from. A partition or namespace of an import has no original. */
+function originText({ id }: Resource, { uid, partition, cluster, peering }: Origin): string {
+	if (uid === "") {
+		return `made by an import from the peering ${peering}`;
+	}
+	const unit = [partition, id?.tenancy?.namespace ?? "", id?.name ?? ""].filter(
+		(part) => part !== "",
+	);
+	return `a copy of ${unit.join("/")} in the cluster ${cluster}, from the peering ${peering}`;
 }

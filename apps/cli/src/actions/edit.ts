@@ -4,19 +4,21 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { describeProblem, documentOf, idAt } from "@plinth/documents";
+import {
+	locate,
+	parseDocuments,
+	readDocument,
+	type SourceDocument,
+	toYaml,
+	type WantedResource,
+} from "@plinth/documents/yaml";
 import { displayName, finalizersKey, sameName } from "@plinth/resource";
 import { isMap, isScalar, type Pair } from "yaml";
 import { callFailure } from "../api/call-failure.ts";
-import { idAt } from "../api/known-types.ts";
 import { readResource } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { applyResource } from "../apply/apply-resource.ts";
-import { describeProblem } from "../document/position.ts";
-import { readDocument } from "../document/read-document.ts";
-import { documentOf } from "../document/show-document.ts";
-import { parseDocuments, type SourceDocument } from "../document/source-document.ts";
-import { toYaml } from "../document/to-yaml.ts";
-import { locate, type WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";

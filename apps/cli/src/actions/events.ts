@@ -1,8 +1,8 @@
 import { type JsonValue, toJson } from "@bufbuild/protobuf";
+import { idAt, tenancyAt } from "@plinth/documents";
 import { type Event, EventSchema } from "@plinth/proto/gen/plinth/event/v1/event_service_pb.js";
 import { displayName, tenancyOf, typeOf } from "@plinth/resource";
 import { type EventFilterInit, followEvents, listEvents } from "../api/events.ts";
-import { idAt, tenancyAt } from "../api/known-types.ts";
 import { readResource, warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { readStored } from "../apply/apply-resource.ts";
@@ -130,7 +130,7 @@ async function show(
 		case "json":
 			return `${JSON.stringify(all.map(jsonOf), undefined, 2)}\n`;
 		case "yaml":
-			return (await import("../document/to-yaml.ts")).toYaml(...all.map(jsonOf));
+			return (await import("@plinth/documents/yaml")).toYaml(...all.map(jsonOf));
 		case "name":
 			return all.map((event) => `${nameOf(event)}\n`).join("");
 		case "table":
@@ -188,7 +188,7 @@ async function showOne(event: Event, output: ResourceFormat): Promise<string> {
 		case "json":
 			return `${JSON.stringify(jsonOf(event))}\n`;
 		case "yaml":
-			return `---\n${(await import("../document/to-yaml.ts")).toYaml(jsonOf(event))}`;
+			return `---\n${(await import("@plinth/documents/yaml")).toYaml(jsonOf(event))}`;
 		default:
 			return `${nameOf(event)}\n`;
 	}

@@ -1,6 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { idAt } from "@plinth/documents";
 import { listVersions } from "../api/history.ts";
-import { idAt } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { maxVersions } from "../limits.ts";
@@ -39,7 +39,7 @@ export async function history(
 			io.out(`${JSON.stringify(document(), undefined, 2)}\n`);
 			break;
 		case "yaml":
-			io.out((await import("../document/to-yaml.ts")).toYaml(document()));
+			io.out((await import("@plinth/documents/yaml")).toYaml(document()));
 			break;
 		default:
 			if (versions.length === 0 && before !== "") {

@@ -1,12 +1,12 @@
+import { nameOfKey, ruleName } from "@plinth/documents";
 import type { ListReferencesResponse } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { readResource } from "../api/read-resources.ts";
 import { listReferences, planDeletion } from "../api/references.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { nameOfKey, showPlan } from "../output/deletion-plan.ts";
+import { showPlan } from "../output/deletion-plan.ts";
 import { printable } from "../output/printable.ts";
-import { ruleName } from "../output/rule-name.ts";
 import { plainCell, renderTable } from "../output/table.ts";
 import { parseTarget } from "./targets.ts";
 

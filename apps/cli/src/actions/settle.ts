@@ -1,3 +1,4 @@
+import { nameOfKey } from "@plinth/documents";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	SettleRequest_Action as Action,
@@ -15,7 +16,6 @@ import {
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { nameOfKey } from "../output/deletion-plan.ts";
 import { countOf, missingTable } from "../output/missing-references.ts";
 import { printable } from "../output/printable.ts";
 import { ProgressLine } from "../output/progress-line.ts";

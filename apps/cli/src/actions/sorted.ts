@@ -1,10 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { documentOf, type KnownTypes, valueAt } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
-import type { KnownTypes } from "../api/known-types.ts";
-import { documentOf } from "../document/show-document.ts";
 import { usageFailure } from "../failure.ts";
 import { createdAtMs } from "../output/resource-table.ts";
-import { valueAt } from "../output/type-columns.ts";
 
 /**
  * Resources in another order, those without a value last. Numbers are ordered by size, texts as people do: `web-2` comes

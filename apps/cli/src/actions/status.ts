@@ -1,5 +1,5 @@
+import { tenancyAt } from "@plinth/documents";
 import { findResources } from "../api/find-resources.ts";
-import { tenancyAt } from "../api/known-types.ts";
 import { warnOfMissingTenancy } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";

@@ -1,4 +1,4 @@
-import type { KnownType, KnownTypes } from "../api/known-types.ts";
+import type { KnownType, KnownTypes } from "@plinth/documents";
 import { usageFailure } from "../failure.ts";
 
 /** Resources of one type, as named on the command line. */

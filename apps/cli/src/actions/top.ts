@@ -66,7 +66,7 @@ async function printed(
 	const form = toJson(OverviewSchema, overview, { useProtoFieldName: true });
 	return output === "json"
 		? `${JSON.stringify(form, undefined, 2)}\n`
-		: (await import("../document/to-yaml.ts")).toYaml(form);
+		: (await import("@plinth/documents/yaml")).toYaml(form);
 }
 
 /** Shows overviews until a key or a signal ends it. */

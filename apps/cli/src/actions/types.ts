@@ -1,12 +1,13 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { commentOf, scalarName } from "@plinth/documents";
+import { suggestion } from "@plinth/documents/suggest";
 import { scopeName } from "@plinth/resource";
 import type { ServerSession } from "../api/server-session.ts";
-import { scalarName } from "../document/scalar-name.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
 import type { OutputFormat } from "../output/output-format.ts";
+import { printable } from "../output/printable.ts";
 import { type PlainRecords, showRecords } from "../output/show-records.ts";
-import { suggestion } from "../suggest.ts";
 
 /** Prints the types of the server, or the fields of one type. */
 export async function types(
@@ -23,7 +24,7 @@ export async function types(
 					scope: scopeName(scope) ?? "",
 					message: schema.typeName,
 				}))
-			: fieldsOf(known.find(word).schema);
+			: withComments(fieldsOf(known.find(word).schema));
 	if (rows.length > 0 || output !== "table") {
 		io.out(await showRecords(rows, output, io));
 	} else {
@@ -55,12 +56,28 @@ export async function explain(
 		const hint = suggestion(path, fields.map(pathOf));
 		throw usageFailure(`${type.key} has no field ${path}${hint}`);
 	}
-	if (output === "table" && path === undefined) {
+	if (output === "table") {
+		const isWhole = path === undefined || path === "data";
+		const comment = isWhole ? commentOf(type.schema) : shown[0]?.comment;
 		const scope = scopeName(type.scope) ?? "";
-		io.out(`type:    ${type.key}\nscope:   ${scope}\nmessage: ${type.schema.typeName}\n\n`);
+		const lines =
+			path === undefined
+				? [`type:    ${type.key}`, `scope:   ${scope}`, `message: ${type.schema.typeName}`]
+				: [];
+		if (comment !== undefined) {
+			lines.push(`comment: ${printable(comment).replaceAll(/\n(?=.)/g, "\n         ")}`);
+		}
+		io.out(lines.length === 0 ? "" : `${lines.join("\n")}\n\n`);
 	}
-	io.out(await showRecords(shown, output, io));
+	io.out(await showRecords(withComments(shown), output, io));
 	return exitCodes.ok;
+}
+
+/** Records with the same fields: all have a comment, or none if the server knows none. */
+function withComments(fields: PlainRecords): PlainRecords {
+	return fields.some(({ comment }) => comment !== undefined)
+		? fields.map((field) => ({ ...field, comment: field.comment ?? "" }))
+		: fields;
 }
 
 /** The path of a field, as `explain` takes it: without what marks a list. */
@@ -68,7 +85,7 @@ export function pathOf({ field }: PlainRecords[number]): string {
 	return field?.replaceAll("[]", "") ?? "";
 }
 
-/** The fields of a message and of its nested messages, by path. */
+/** The fields of a message and of its nested messages, by path, with their comments if they have some. */
 export function fieldsOf(
 	desc: DescMessage,
 	path = "data",
@@ -77,7 +94,11 @@ export function fieldsOf(
 	return desc.fields.flatMap((field) => {
 		const at = `${path}.${field.name}${field.fieldKind === "list" ? "[]" : ""}`;
 		const oneof = field.fieldKind === "list" || field.fieldKind === "map" ? undefined : field.oneof;
-		const row = { field: at, type: typeOfField(field), note: oneof ? `one of ${oneof.name}` : "" };
+		const comment = commentOf(field);
+		const row = {
+			...{ field: at, type: typeOfField(field), note: oneof ? `one of ${oneof.name}` : "" },
+			...(comment !== undefined && { comment }),
+		};
 		const { message } = field;
 		const isOpen =
 			message !== undefined &&

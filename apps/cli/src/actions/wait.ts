@@ -1,15 +1,14 @@
+import { conditionsOf, idAt, type KnownType, stateName } from "@plinth/documents";
+import { suggestion } from "@plinth/documents/suggest";
 import type { ID, Resource } from "@plinth/proto";
 import { displayName, isMarkedForDeletion } from "@plinth/resource";
-import { idAt, type KnownType } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { parseDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
-import { conditionsOf, stateName } from "../output/conditions.ts";
 import { reportedReasonsOf } from "../output/deletion-reasons.ts";
 import { resourceName } from "../output/print-resources.ts";
 import type { Session } from "../session.ts";
-import { suggestion } from "../suggest.ts";
 import { parseNamedTargets } from "./targets.ts";
 import { followReported } from "./watch.ts";
 

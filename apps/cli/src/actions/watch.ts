@@ -1,9 +1,8 @@
+import { documentOf, type KnownType, type KnownTypes, tenancyAt } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { hasNamespace } from "@plinth/resource";
 import { type Change, follow } from "../api/follow.ts";
-import { type KnownType, type KnownTypes, tenancyAt } from "../api/known-types.ts";
 import type { ServerSession } from "../api/server-session.ts";
-import { documentOf } from "../document/show-document.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import type { ResourceFormat } from "../output/output-format.ts";
@@ -113,7 +112,7 @@ async function printerOf(
 					`${JSON.stringify({ event: kind, resource: documentOf(resource, types) })}\n`,
 			);
 		case "yaml": {
-			const { toYaml } = await import("../document/to-yaml.ts");
+			const { toYaml } = await import("@plinth/documents/yaml");
 			return each(
 				({ kind, resource }) =>
 					`---\n${toYaml({ event: kind, resource: documentOf(resource, types) })}`,

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { UnknownTypeError } from "@plinth/documents/unknown-type-error";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
+import { Failure, usageFailure } from "../failure.ts";
 import { isNetworkFailure, networkAdvice } from "./network-failure.ts";
 
 const codes: Partial<Record<Code, ExitCode>> = {
@@ -20,6 +21,9 @@ const codes: Partial<Record<Code, ExitCode>> = {
 export function callFailure(error: unknown, server: string): Failure {
 	if (error instanceof Failure) {
 		return error;
+	}
+	if (error instanceof UnknownTypeError) {
+		return usageFailure(error.message);
 	}
 	if (!(error instanceof ConnectError)) {
 		throw error;

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { nearest } from "@plinth/documents/suggest";
 import type { ID } from "@plinth/proto";
 import {
 	ControllerService,
@@ -10,7 +11,6 @@ import {
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
-import { nearest } from "../suggest.ts";
 import { isOlderServer } from "./older-server.ts";
 import type { ServerSession } from "./server-session.ts";
 

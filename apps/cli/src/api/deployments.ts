@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { nearest } from "@plinth/documents/suggest";
 import {
 	type SettleRequest_Action as Action,
 	type ListDeploymentsResponse_Deployment as Deployment,
@@ -10,7 +11,6 @@ import {
 } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";
-import { nearest } from "../suggest.ts";
 import type { ServerSession } from "./server-session.ts";
 
 /** The deployments that a server knows. @throws Failure, also for a server that can't tell. */

@@ -1,8 +1,8 @@
+import type { KnownType } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { printable } from "../output/printable.ts";
-import type { KnownType } from "./known-types.ts";
 import { type ListOptions, listResources, readResource } from "./read-resources.ts";
 import type { ServerSession } from "./server-session.ts";
 

@@ -1,9 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { KnownType, Place } from "@plinth/documents";
 import type { Resource, WatchEvent } from "@plinth/proto";
 import { nameKey, tenancyOf, typeOf } from "@plinth/resource";
 import { Backoff, type Clock } from "@plinth/runtime";
 import type { Connection } from "./connection.ts";
-import type { KnownType, Place } from "./known-types.ts";
 import { isNetworkFailure } from "./network-failure.ts";
 
 /** What a follower receives. */

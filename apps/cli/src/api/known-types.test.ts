@@ -1,7 +1,7 @@
+import { KnownTypes, tenancyAt } from "@plinth/documents";
 import { describe, expect, it } from "vitest";
 import { Hall, HallV2 } from "../cinema.fixture.ts";
 import { cinemaTypes } from "../known-types.fixture.ts";
-import { KnownTypes, tenancyAt } from "./known-types.ts";
 
 const types = cinemaTypes();
 

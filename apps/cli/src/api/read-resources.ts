@@ -1,10 +1,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { idAt, type KnownType, type Place, tenancyAt } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { displayName, idOf, Namespace, Partition, tenancyOf, typeOf } from "@plinth/resource";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { warn } from "../warn.ts";
-import { idAt, type KnownType, type Place, tenancyAt } from "./known-types.ts";
 import type { ServerSession } from "./server-session.ts";
 
 const pageSize = 500;

@@ -1,9 +1,9 @@
+import { type KnownTypes, loadTypes, type Place } from "@plinth/documents";
 import type { Settings } from "../configuration/settings.ts";
 import type { Io } from "../io.ts";
 import { warn } from "../warn.ts";
 import { callFailure } from "./call-failure.ts";
 import { type Connection, connect } from "./connection.ts";
-import { type KnownTypes, loadTypes, type Place } from "./known-types.ts";
 
 /** The settings, the connection and the types of a server, shared by the commands of one run. */
 export class ServerSession implements Disposable {

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { KnownTypes } from "@plinth/documents";
+import type { WantedResource } from "@plinth/documents/yaml";
 import { nameKey } from "@plinth/resource";
-import type { KnownTypes } from "../api/known-types.ts";
-import type { WantedResource } from "../document/wanted-resource.ts";
 import { type Applied, type ApplyOptions, applyResource } from "./apply-resource.ts";
 import { dependenciesOf } from "./dependencies.ts";
 import { runOrdered } from "./run-ordered.ts";

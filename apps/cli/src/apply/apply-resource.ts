@@ -1,5 +1,7 @@
 import { create, type DescMessage, equals } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { KnownType } from "@plinth/documents";
+import type { WantedResource } from "@plinth/documents/yaml";
 import { type ID, OwnerReferenceSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import {
 	DecodeError,
@@ -11,8 +13,6 @@ import {
 } from "@plinth/resource";
 import { type Clock, retry, systemRandom } from "@plinth/runtime";
 import type { Connection } from "../api/connection.ts";
-import type { KnownType } from "../api/known-types.ts";
-import type { WantedResource } from "../document/wanted-resource.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 

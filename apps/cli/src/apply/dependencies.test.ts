@@ -1,10 +1,9 @@
 import { createRegistry } from "@bufbuild/protobuf";
+import { KnownTypes } from "@plinth/documents";
+import { parseDocuments, readDocument } from "@plinth/documents/yaml";
 import { Namespace, Partition } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { KnownTypes } from "../api/known-types.ts";
 import { Film, Hall, Screening } from "../cinema.fixture.ts";
-import { readDocument } from "../document/read-document.ts";
-import { parseDocuments } from "../document/source-document.ts";
 import { dependenciesOf } from "./dependencies.ts";
 
 const all = [Film, Hall, Screening, Namespace, Partition];

@@ -1,5 +1,7 @@
 import { type DescField, getOption, hasOption, isMessage } from "@bufbuild/protobuf";
 import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import type { KnownType, KnownTypes } from "@plinth/documents";
+import type { WantedResource } from "@plinth/documents/yaml";
 import { type Reference, ReferenceSchema } from "@plinth/proto";
 import { reference } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
@@ -13,8 +15,6 @@ import {
 	Partition,
 	type ResourceName,
 } from "@plinth/resource";
-import type { KnownType, KnownTypes } from "../api/known-types.ts";
-import type { WantedResource } from "../document/wanted-resource.ts";
 
 /**
  * The documents that must be applied before each document, by their positions: those of its partition and namespace,

@@ -1,9 +1,9 @@
+import type { KnownType, KnownTypes, Place } from "@plinth/documents";
+import type { WantedResource } from "@plinth/documents/yaml";
 import type { ID, Resource } from "@plinth/proto";
 import { familyKey, nameKey } from "@plinth/resource";
-import type { KnownType, KnownTypes, Place } from "../api/known-types.ts";
 import { listResources } from "../api/read-resources.ts";
 import type { ServerSession } from "../api/server-session.ts";
-import type { WantedResource } from "../document/wanted-resource.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { resourceName } from "../output/print-resources.ts";

@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { describeProblem } from "../document/position.ts";
-import type { ReadOptions } from "../document/read-document.ts";
-import { readDocument } from "../document/read-document.ts";
-import { parseDocuments } from "../document/source-document.ts";
-import type { WantedResource } from "../document/wanted-resource.ts";
+import { describeProblem } from "@plinth/documents";
+import {
+	parseDocuments,
+	type ReadOptions,
+	readDocument,
+	type WantedResource,
+} from "@plinth/documents/yaml";
 import { usageFailure } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { readFailure } from "../read-failure.ts";

@@ -50,7 +50,7 @@ async function start() {
 			const result = await run(...args);
 			expect(result.out).toContain(text);
 			return result;
-		}, 10_000);
+		}, 300_000);
 	};
 	const { address } = server;
 	return {

@@ -340,15 +340,28 @@ tenancy.v1.Partition   cluster    plinth.tenancy.v1.Partition
 			field: "data.genre",
 			type: "GENRE_UNSPECIFIED | GENRE_DRAMA | GENRE_COMEDY",
 			note: "",
+			comment: "The first one, if it has several.",
 		});
 	});
 
 	it("explain prints a type, or one of its fields", async () => {
 		const { out } = await run(["explain", "Film"]);
 		expect(out).toMatch(
-			/^type: {4}cinema.v1.Film\nscope: {3}namespace\nmessage: cinema.v1.Film\n\nFIELD/,
+			/^type: {4}cinema.v1.Film\nscope: {3}namespace\nmessage: cinema.v1.Film\ncomment: Film has a field of each kind, and declares its table.\n\nFIELD .* COMMENT\n/,
 		);
 		expect(out).toContain("data.title");
+		const title = await run(["explain", "Film", "title"]);
+		expect(title.out).toBe(
+			`comment: As on the poster.
+
+         Not translated.
+
+FIELD       TYPE    NOTE  COMMENT
+data.title  string        As on the poster. Not translated.
+`,
+		);
+		const seats = await run(["explain", "Hall", "seats"]);
+		expect(seats.out).toBe("FIELD       TYPE    NOTE\ndata.seats  uint32\n");
 		const one = await run(["explain", "Film", "genre", "-o", "json"]);
 		expect(JSON.parse(one.out).map(({ field }: { field: string }) => field)).toEqual([
 			"data.genre",

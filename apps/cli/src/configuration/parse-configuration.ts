@@ -1,6 +1,6 @@
+import { suggestion } from "@plinth/documents/suggest";
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import { type Failure, usageFailure } from "../failure.ts";
-import { suggestion } from "../suggest.ts";
 import type { Configuration, Context } from "./configuration.ts";
 
 /** The fields of a context. */

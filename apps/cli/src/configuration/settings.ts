@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
+import type { Place } from "@plinth/documents";
+import { suggestion } from "@plinth/documents/suggest";
 import type { Endpoint } from "../api/connection.ts";
-import type { Place } from "../api/known-types.ts";
 import { usageFailure } from "../failure.ts";
 import { readFailure } from "../read-failure.ts";
-import { suggestion } from "../suggest.ts";
 import type { Configuration, Context } from "./configuration.ts";
 import { parseDuration } from "./duration.ts";
 

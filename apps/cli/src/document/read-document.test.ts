@@ -1,11 +1,9 @@
 import { type DescMessage, toJson } from "@bufbuild/protobuf";
+import { describeProblem } from "@plinth/documents";
+import { parseDocuments, readDocument, type WantedResource } from "@plinth/documents/yaml";
 import { describe, expect, it } from "vitest";
 import { Film } from "../cinema.fixture.ts";
 import { cinemaTypes } from "../known-types.fixture.ts";
-import { describeProblem } from "./position.ts";
-import { readDocument } from "./read-document.ts";
-import { parseDocuments } from "./source-document.ts";
-import type { WantedResource } from "./wanted-resource.ts";
 
 const types = cinemaTypes();
 const filmSchema: DescMessage = Film.schema;

@@ -1,5 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
+import { documentOf } from "@plinth/documents";
+import { parseDocuments, readDocument, toYaml } from "@plinth/documents/yaml";
 import { type Resource, ResourceSchema } from "@plinth/proto";
 import { idOf, resourceOf } from "@plinth/resource";
 import fc from "fast-check";
@@ -12,10 +14,6 @@ import {
 } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { Film, Hall } from "../cinema.fixture.ts";
 import { cinemaTypes } from "../known-types.fixture.ts";
-import { readDocument } from "./read-document.ts";
-import { documentOf } from "./show-document.ts";
-import { parseDocuments } from "./source-document.ts";
-import { toYaml } from "./to-yaml.ts";
 
 const types = cinemaTypes();
 

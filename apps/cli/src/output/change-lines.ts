@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import type { FieldChange } from "./field-changes.ts";
+import { changedField, type FieldChange } from "@plinth/documents";
 import { oneLine } from "./printable.ts";
 import { cutTo, textWidth } from "./text-width.ts";
 
@@ -36,7 +36,7 @@ export function changeLines(
 	const hidden = isWide ? 0 : shown.length - maxChanges;
 	const lines = (hidden > 0 ? shown.slice(0, maxChanges) : shown).map((change) => {
 		const sign = signOf(change);
-		const start = oneLine(`  ${sign} ${pathText(change.path)}: `);
+		const start = oneLine(`  ${sign} ${changedField(change)}: `);
 		const left = width === undefined ? undefined : width - textWidth(start);
 		const line = `${start}${valuesText(change, left)}`;
 		return `${color ? `\x1b[${colors[sign]}m${line}\x1b[39m` : line}\n`;
@@ -81,21 +81,6 @@ function leavesOf(change: FieldChange): readonly FieldChange[] {
 					...(before === undefined ? { after: one } : { before: one }),
 				}),
 			);
-}
-
-/** A path as in `data.cast[0].actor`. Keys that contain more than a name are quoted. */
-export function pathText(path: FieldChange["path"]): string {
-	return path
-		.map((part, at) => {
-			if (typeof part === "number") {
-				return `[${part}]`;
-			}
-			if (!/^[\w-]+$/.test(part)) {
-				return `[${JSON.stringify(part)}]`;
-			}
-			return at === 0 ? part : `.${part}`;
-		})
-		.join("");
 }
 
 function valuesText({ before, after }: FieldChange, width: number | undefined): string {

@@ -1,11 +1,9 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import { documentOf, type FieldChange, fieldChanges, type KnownTypes } from "@plinth/documents";
 import {
 	Change,
 	type ResourceVersion,
 } from "@plinth/proto/gen/plinth/history/v1/history_service_pb.js";
-import type { KnownTypes } from "../api/known-types.ts";
-import { documentOf } from "../document/show-document.ts";
-import { type FieldChange, fieldChanges } from "./field-changes.ts";
 
 /** A version with what it changed. */
 export interface ComparedVersion {

@@ -1,8 +1,8 @@
+import { conditionsOf, type ReportedCondition, stateName } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { Condition_State } from "@plinth/proto";
 import { shortDuration } from "../configuration/duration.ts";
 import type { Io } from "../io.ts";
-import { conditionsOf, type Reported, stateName } from "./conditions.ts";
 import { type Cell, plainCell, renderTable, type TableColumn } from "./table.ts";
 
 const columns: readonly TableColumn[] = [
@@ -36,7 +36,10 @@ export function conditionsTable(
 	return renderTable(shown, rows, { color: io.color, width });
 }
 
-function cellsOf({ key, condition, isCurrent, updatedAtMs }: Reported, now: number): Cell[] {
+function cellsOf(
+	{ reporter, condition, isCurrent, updatedMs }: ReportedCondition,
+	now: number,
+): Cell[] {
 	const state = stateName(condition.state) + (isCurrent ? "" : "?");
 	const isGood = isCurrent && condition.state === Condition_State.TRUE;
 	const isBad = condition.state === Condition_State.FALSE;
@@ -44,8 +47,8 @@ function cellsOf({ key, condition, isCurrent, updatedAtMs }: Reported, now: numb
 		plainCell(condition.type),
 		{ text: state, tone: isGood ? "good" : isBad ? "bad" : "unsure" },
 		plainCell(condition.reason),
-		plainCell(key),
-		plainCell(updatedAtMs === undefined ? "" : shortDuration(now - updatedAtMs)),
+		plainCell(reporter),
+		plainCell(updatedMs === undefined ? "" : shortDuration(now - updatedMs)),
 		plainCell(condition.message),
 	];
 }

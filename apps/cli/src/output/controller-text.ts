@@ -11,7 +11,23 @@ import {
  * @param servers - how many servers the cluster has; 0 or 1 if there is one, or the called server is older.
  */
 export function runsOn(controller: Controller, servers: number): string {
+	const isInAgents = controller.servers.some(({ isAgent }) => isAgent);
+	if (isInAgents) {
+		return runsInAgents(controller);
+	}
 	return servers > 1 ? runsOnSome(controller, servers) : runsOnOne(controller);
+}
+
+/** All agents that have loaded its module report on it. */
+function runsInAgents({ placement, shards, servers: on }: Controller): string {
+	if (placement === Placement.SINGLETON) {
+		const running = on.filter(({ phase }) => !withoutLease.includes(phase));
+		return running.length === 0 ? "no agent" : running.map(({ server }) => server).join(", ");
+	}
+	const some = on.length === 1 ? "1 agent" : `${on.length} agents`;
+	return shards === undefined || shards.open.length === shards.count
+		? some
+		: `${some}, ${shards.open.length} of ${shards.count} shards`;
 }
 
 function runsOnOne({ placement, shards }: Controller): string {

@@ -1,10 +1,9 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { nameOfKey, ruleName } from "@plinth/documents";
 import type { MissingReference } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { shortDuration } from "../configuration/duration.ts";
 import type { Io } from "../io.ts";
-import { nameOfKey } from "./deletion-plan.ts";
 import { printable } from "./printable.ts";
-import { ruleName } from "./rule-name.ts";
 import { plainCell, renderTable } from "./table.ts";
 
 /** References without a target as a table; empty if there are none. */

@@ -1,7 +1,6 @@
+import { documentOf, type KnownType, type KnownTypes } from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { gvkKey } from "@plinth/resource";
-import type { KnownType, KnownTypes } from "../api/known-types.ts";
-import { documentOf } from "../document/show-document.ts";
 import type { Io } from "../io.ts";
 import type { ResourceFormat } from "./output-format.ts";
 import { ResourceTable } from "./resource-table.ts";
@@ -29,7 +28,7 @@ export async function printResources(
 			io.out(resources.map((resource) => `${resourceName(resource)}\n`).join(""));
 			break;
 		case "yaml": {
-			const { toYaml } = await import("../document/to-yaml.ts");
+			const { toYaml } = await import("@plinth/documents/yaml");
 			io.out(toYaml(...resources.map((resource) => documentOf(resource, types))));
 			break;
 		}

@@ -1,13 +1,18 @@
 import type { JsonObject } from "@bufbuild/protobuf";
+import {
+	columnsOf,
+	type DataColumn,
+	type KnownType,
+	type KnownTypes,
+	showData,
+	wideColumnsOf,
+} from "@plinth/documents";
 import type { Resource } from "@plinth/proto";
 import { displayName, hasNamespace, hasPartition } from "@plinth/resource";
 import { decodeTime } from "ulid";
-import type { KnownType, KnownTypes } from "../api/known-types.ts";
 import { shortDuration } from "../configuration/duration.ts";
-import { showData } from "../document/show-document.ts";
 import { statusCell } from "./conditions.ts";
 import { type Cell, plainCell, type Row, type TableColumn } from "./table.ts";
-import { columnsOf, type DataColumn, wideColumnsOf } from "./type-columns.ts";
 
 /** Options of a resource table. */
 export interface ResourceTableOptions {

@@ -1,8 +1,7 @@
+import { contentOf, type KnownTypes } from "@plinth/documents";
+import { toYaml } from "@plinth/documents/yaml";
 import type { Resource } from "@plinth/proto";
 import { structuredPatch } from "diff";
-import type { KnownTypes } from "../api/known-types.ts";
-import { contentOf } from "../document/show-document.ts";
-import { toYaml } from "../document/to-yaml.ts";
 
 /** The diff of two states of a resource, with three lines of context. */
 export function showDiff(

@@ -14,7 +14,7 @@ export async function showRecords(
 		case "json":
 			return `${JSON.stringify(rows, undefined, 2)}\n`;
 		case "yaml":
-			return (await import("../document/to-yaml.ts")).toYaml(rows.map((row) => ({ ...row })));
+			return (await import("@plinth/documents/yaml")).toYaml(rows.map((row) => ({ ...row })));
 		case "name":
 			return rows.map((row) => `${Object.values(row)[0]}\n`).join("");
 		case "table": {

@@ -1,14 +1,13 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { changedField, documentOf, type KnownTypes } from "@plinth/documents";
 import {
 	Change,
 	type ListVersionsResponse,
 	type ResourceVersion,
 } from "@plinth/proto/gen/plinth/history/v1/history_service_pb.js";
-import type { KnownTypes } from "../api/known-types.ts";
-import { documentOf } from "../document/show-document.ts";
 import type { Io } from "../io.ts";
-import { changeLines, pathText } from "./change-lines.ts";
+import { changeLines } from "./change-lines.ts";
 import type { ComparedVersion } from "./compared-versions.ts";
 import { oneLine } from "./printable.ts";
 import { ago } from "./reconcile-cells.ts";
@@ -105,7 +104,7 @@ export function historyDocument(
 			...versionDocument(version, types),
 			...(changes && {
 				changes: changes.map(({ path, ...values }): JsonValue => {
-					return { field: pathText(path), ...values };
+					return { field: changedField({ path }), ...values };
 				}),
 			}),
 		})),

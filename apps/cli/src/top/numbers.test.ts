@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, rate } from "./numbers.ts";
+import { bytes, count, latency, rate } from "./numbers.ts";
 
 describe("numbers of an overview", () => {
 	it("are short", () => {
@@ -12,6 +12,9 @@ describe("numbers of an overview", () => {
 		// Something that happens is never shown as nothing.
 		expect([0, 0.01, 1.26, 9.96, 1_234.5, 2e6].map(rate)).toEqual([
 			...["0", "0.1", "1.3", "10", "1235", "2.0M"],
+		]);
+		expect([0, 0.354, 9.94, 12.4, 999.4, 999.6].map(latency)).toEqual([
+			...["0.01ms", "0.35ms", "9.9ms", "12ms", "999ms", "1.0s"],
 		]);
 	});
 });

@@ -18,6 +18,15 @@ export function rate(perSecond: number): string {
 	return perSecond < 9.95 ? Math.max(0.1, perSecond).toFixed(1) : count(Math.round(perSecond));
 }
 
+/** A duration of a fraction of a second or a few, such as `0.35ms`, `12ms` or `1.2s`. It is never shown as nothing. */
+export function latency(ms: number): string {
+	if (ms >= 999.5) {
+		return `${(ms / 1_000).toFixed(1)}s`;
+	}
+	const small = Math.max(0.01, ms).toFixed(2);
+	return `${ms >= 9.95 ? Math.round(ms) : ms >= 0.995 ? ms.toFixed(1) : small}ms`;
+}
+
 function scaled(value: number, base: number, units: readonly string[]): string {
 	let rest = value;
 	let unit = "";

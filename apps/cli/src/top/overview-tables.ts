@@ -10,12 +10,15 @@ import { phaseCell, queued } from "../output/controller-cells.ts";
 import { runsOn } from "../output/controller-text.ts";
 import { type Cell, plainCell, type Row, type TableColumn } from "../output/table.ts";
 import { controllersByAttention, typesByAttention } from "./attention.ts";
+import { medianCell, p99Cell, perWriteCell, unknown } from "./commit-cells.ts";
 import { bytes, count, rate } from "./numbers.ts";
 
 /** A table of an overview. */
 export interface OverviewTable {
 	readonly columns: readonly TableColumn[];
 	readonly rows: readonly Row[];
+	/** How many rows there are besides, which the overview does not have; 0 if absent. */
+	readonly leftOut?: number;
 }
 
 /** A column, and what it shows of one thing. */
@@ -23,7 +26,7 @@ interface Column<T> extends TableColumn {
 	readonly cell: (one: T) => Cell;
 	/** Shown only if there is room. */
 	readonly wide?: boolean;
-	/** Shown only if something has a value other than 0. */
+	/** Shown only if something has a value that is known and not 0. */
 	readonly rare?: boolean;
 }
 
@@ -52,10 +55,13 @@ function tableOf<T>(
 ): OverviewTable {
 	const shown = columns.filter(
 		({ wide = false, rare = false, cell }) =>
-			(isWide || !wide) && (!rare || all.some((one) => cell(one).text !== "0")),
+			(isWide || !wide) && (!rare || all.some((one) => !valueless.includes(cell(one).text))),
 	);
 	return { columns: shown, rows: all.map((one) => shown.map(({ cell }) => cell(one))) };
 }
+
+/** What cells show that say nothing. */
+const valueless: readonly string[] = ["0", unknown];
 
 const serverColumns: readonly Column<ServerOverview>[] = [
 	{ heading: "SERVER", cut: true, cell: ({ server }) => plainCell(server?.name ?? "") },
@@ -88,6 +94,9 @@ const serverColumns: readonly Column<ServerOverview>[] = [
 		cut: false,
 		cell: ({ storage }) => plainCell(rate(storage?.commitsPerSecond ?? 0)),
 	},
+	{ heading: "MEDIAN", cut: false, wide: true, rare: true, cell: medianCell },
+	{ heading: "P99", cut: false, rare: true, cell: p99Cell },
+	{ heading: "PER-WRITE", cut: false, wide: true, rare: true, cell: perWriteCell },
 	{
 		heading: "WATCHES",
 		cut: false,

@@ -2,6 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Phase, Placement } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import {
+	LeaseKind,
 	type Overview,
 	OverviewSchema,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
@@ -109,6 +110,66 @@ demo.v2.Album   10         0         0      0`,
 		expect(lines.find((line) => line.startsWith("SERVER"))).toContain("STORED VERSION");
 	});
 
+	it("shows how long commits take, and how many share a write, if servers know", () => {
+		const storage = {
+			...{ commitsPerSecond: 7, batches: 4n, batchedCommits: 10n },
+			...{ commitMedian: { seconds: 0n, nanos: 350_000 } },
+			...{ commitP99: { seconds: 0n, nanos: 212_000_000 } },
+		};
+		const knowing = { server: { name: "host/1" }, process: {}, storage };
+		const older = { server: { name: "host/3" }, process: {}, storage: { commitsPerSecond: 1 } };
+		const servers = [knowing, older];
+		const lines = (columns: number) =>
+			rendered(columns, undefined, { servers }).filter((line) => /^(SERVER|host)/.test(line));
+		expect(lines(80)).toEqual([
+			"SERVER  UP  CPU  DELAY  MEMORY  HEAP  COMMITS/S  P99    WATCHES  LEASES",
+			"host/1      0%   -      0B      0%    7.0        212ms  0        0",
+			"host/3      0%   -      0B      0%    1.0        -      0        0",
+		]);
+		const [heading, first, second] = lines(200);
+		expect(heading).toMatch(/COMMITS\/S {2}MEDIAN {2}P99 {4}PER-WRITE {2}WATCHES/);
+		expect(first).toMatch(/ 7.0 +0.35ms {2}212ms {2}2.5 /);
+		expect(second).toMatch(/ 1.0 +- +- +- +0 /);
+	});
+
+	it("shows who holds which lease below all others, if these leave room", () => {
+		const heldSince = timestampFromMs(Date.UTC(2026, 0, 1) - 7_500_000);
+		const leases = [
+			{ kind: LeaseKind.SINGLETONS, name: "controllers", server: "host/1", heldSince },
+			{
+				kind: LeaseKind.SHARDS,
+				name: "controllers-p",
+				server: "host/2",
+				shards: [1, 7],
+				heldSince,
+			},
+			{ kind: LeaseKind.SERVER, name: "peering-imports", server: "host/2", heldSince },
+			{ kind: LeaseKind.CLIENT, name: "\x1b[31mred", server: "host/1", holder: "h1" },
+		];
+		const init = { leases, leasesTotal: 9 };
+		const others = rendered(80).length;
+		const expected = [
+			"",
+			"LEASE            FOR         HELD-BY  HELD",
+			"controllers      singletons  host/1   2h",
+			"controllers-p    2 shards    host/2   2h",
+			"peering-imports  server      host/2   2h",
+			expect.stringMatching(/red +client +h1 +-$/),
+			"… 5 more",
+		];
+		expect(rendered(80, undefined, init).slice(others)).toEqual(expected);
+		expect(rendered(80, others + 7, init).slice(others)).toEqual(expected);
+		expect(rendered(80, undefined, init).join("")).not.toContain("\x1b");
+		expect(rendered(80, others + 4, init).slice(others)).toEqual([
+			"",
+			"LEASE        FOR         HELD-BY  HELD",
+			"controllers  singletons  host/1   2h",
+			"… 8 more",
+		]);
+		expect(rendered(80, others + 3, init)).toEqual(rendered(80, others + 3));
+		expect(rendered(80, others - 3, init)).toEqual(rendered(80, others - 3));
+	});
+
 	it("shows slow reconciles only if there are any", () => {
 		const slow = { ...controller("slow"), stillRunning: 2 };
 		const heading = rendered(80, undefined, { controllers: [slow] })[8];
@@ -157,7 +218,9 @@ demo.v2.Album   10         0         0      0`,
 				text,
 				(columns, rows, types, all, name) => {
 					const servers = [{ server: { name, missing: name } }, { server: { name } }];
-					const lines = rendered(columns, rows, { types, controllers: all, servers }, name);
+					const leases = { leases: all.map(() => ({ name, server: name })), leasesTotal: rows };
+					const init = { types, controllers: all, servers, ...leases };
+					const lines = rendered(columns, rows, init, name);
 					expect(lines.length).toBeLessThanOrEqual(rows);
 					for (const line of lines) {
 						expect(textWidth(line)).toBeLessThanOrEqual(columns);

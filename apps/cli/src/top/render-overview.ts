@@ -4,6 +4,7 @@ import { oneLine } from "../output/printable.ts";
 import { TableLayout } from "../output/table.ts";
 import { cutTo } from "../output/text-width.ts";
 import { hasTrouble, needsAttention } from "./attention.ts";
+import { leaseTable } from "./lease-table.ts";
 import { bytes, count, rate } from "./numbers.ts";
 import { type OverviewTable, overviewTables } from "./overview-tables.ts";
 
@@ -41,6 +42,12 @@ export function renderOverview(shown: ShownOverview, size: ScreenSize): readonly
 		...head,
 		...tables.flatMap((table, at) => ["", ...tableLines(table, shares[at] ?? 0, size)]),
 	];
+	const left = height === undefined ? Number.POSITIVE_INFINITY : height - lines.length;
+	const leases = leaseTable(shown.overview);
+	// Below all others, if these leave room for it: nobody has to act on a lease.
+	if (leases.rows.length > 0 && left > 3) {
+		lines.push("", ...tableLines(leases, left - 2, size));
+	}
 	return lines.slice(0, height ?? lines.length);
 }
 
@@ -125,14 +132,15 @@ function sharesOf(needed: readonly number[], room: number | undefined): readonly
 }
 
 function tableLines(
-	{ columns, rows }: OverviewTable,
+	{ columns, rows, leftOut = 0 }: OverviewTable,
 	share: number,
 	{ width, color }: ScreenSize,
 ): readonly string[] {
-	const isCut = rows.length > share;
-	const shown = rows.slice(0, isCut ? Math.max(0, share - 1) : share);
+	const isCut = rows.length + Math.min(1, leftOut) > share;
+	const shown = rows.slice(0, isCut ? Math.max(0, share - 1) : rows.length);
+	const hidden = rows.length + leftOut - shown.length;
 	const layout = new TableLayout(columns, shown, { width, color });
 	const lines = [layout.heading(), ...shown.map((row) => layout.row(row))];
-	const more = isCut && share > 0 ? [`… ${rows.length - shown.length} more`] : [];
+	const more = hidden > 0 && share > 0 ? [`… ${hidden} more`] : [];
 	return [...lines.map((line) => line.replace(/\n$/, "")), ...more];
 }

@@ -30,8 +30,7 @@ export async function runCommand(
 	context: CommandContext,
 ): Promise<number> {
 	try {
-		// The help is the same for all commands.
-		const outcome = await outcomeOf(args.includes("--help") ? ["--help"] : args, context);
+		const outcome = await outcomeOf(args, context);
 		if (typeof outcome === "number") {
 			return outcome;
 		}
@@ -53,6 +52,19 @@ async function outcomeOf(
 	{ environment, serve }: CommandContext,
 ): Promise<string | number> {
 	const [first, second] = args;
+	if (first === "agent") {
+		const { agentHelp, parseAgentCommandLine } = await import("../agent/agent-configuration.ts");
+		if (args.includes("--help")) {
+			return agentHelp;
+		}
+		const configuration = parseAgentCommandLine(args.slice(1), environment);
+		const { runAgent } = await import("../agent/run-agent.ts");
+		return runAgent(configuration);
+	}
+	if (args.includes("--help")) {
+		// It is the same for all other commands.
+		return help;
+	}
 	if (first === "new-token" && args.length === 1) {
 		const { newToken } = await import("../security/new-token.ts");
 		const { token, sha256 } = newToken();

@@ -24,7 +24,7 @@ async function run(
 	const [command = "", ...args] = [...wrapper, process.execPath, program, lines];
 	const { stdout } = await promisify(execFile)(command, args, {
 		cwd: folder,
-		timeout: 20_000,
+		timeout: 300_000,
 	});
 	return JSON.parse(stdout);
 }

@@ -14,26 +14,36 @@ import { allSettings, settings } from "./settings.ts";
  *   endpoints: [http://127.0.0.1:2379]
  * ```
  *
+ * @param accepted the settings of the command.
  * @throws FileError that names the key which is unknown or whose value is malformed, and its line.
  */
-export function readConfigurationFile(file: string): Source {
+export function readConfigurationFile(
+	file: string,
+	accepted: readonly AnySetting[] = allSettings,
+): Source {
+	const inFiles = accepted.filter((setting) => setting !== settings.config);
 	const yaml = readYaml(file);
 	const source = new Map<AnySetting, ResolvedValue>();
 	const { contents } = yaml.document;
 	if (contents !== null) {
-		readSection(yaml, contents, [], source);
+		readSection(yaml, contents, [], { inFiles, source });
 	}
 	return source;
 }
 
-const inFiles = allSettings.filter((setting) => setting !== settings.config);
+/** The settings that a file may have, and the values that were read so far. */
+interface Reading {
+	readonly inFiles: readonly AnySetting[];
+	readonly source: Map<AnySetting, ResolvedValue>;
+}
 
 function readSection(
 	yaml: LocatedYaml,
 	node: Node,
 	path: readonly string[],
-	source: Map<AnySetting, ResolvedValue>,
+	reading: Reading,
 ): void {
+	const { inFiles, source } = reading;
 	if (!isMap(node)) {
 		const what = path.length === 0 ? "the configuration" : path.join(".");
 		throw yaml.errorAt(path, `${what} must be keys with values, such as listen: 127.0.0.1:7575`);
@@ -47,14 +57,14 @@ function readSection(
 			source.set(setting, { name: `${yaml.placeOf(here)}: ${name}`, texts });
 		} else if (inFiles.some((each) => each.path.startsWith(`${name}.`))) {
 			if (isMap(value)) {
-				readSection(yaml, value, here, source);
+				readSection(yaml, value, here, reading);
 			} else {
 				throw yaml.errorAt(here, `${name} is a section: write its keys indented under it`);
 			}
 		} else {
-			const meant = didYouMean("path", name);
+			const meant = didYouMean("path", name, inFiles);
 			const advice =
-				meant === undefined ? `known keys are ${knownIn(path)}` : `did you mean ${meant}?`;
+				meant === undefined ? `known keys are ${knownIn(inFiles, path)}` : `did you mean ${meant}?`;
 			throw yaml.errorAt(here, `unknown key ${name}: ${advice}`);
 		}
 	}
@@ -80,7 +90,7 @@ function textOf(yaml: LocatedYaml, value: unknown, path: readonly string[]): str
 	return typeof value.value === "string" ? value.value : (value.source ?? String(value.value));
 }
 
-function knownIn(path: readonly string[]): string {
+function knownIn(inFiles: readonly AnySetting[], path: readonly string[]): string {
 	const depth = path.length;
 	const names = inFiles
 		.map((setting) => setting.path.split("."))

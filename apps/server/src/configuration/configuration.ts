@@ -1,3 +1,4 @@
+import type { AgentsOptions } from "../agents-listener/agents-options.ts";
 import type { DeploymentOptions } from "../deployment/deployment-options.ts";
 import type { CallLimits } from "../limits/call-limits.ts";
 import type { Http2Implementation } from "../listener/http2/http2-server.ts";
@@ -34,6 +35,8 @@ export interface Configuration {
 	readonly onStorageFailure?: "exit" | "stay";
 	/** What serves HTTP/2. */
 	readonly http2?: Http2Implementation;
+	/** Whether to serve the console. */
+	readonly console: boolean;
 	/** Paths of module files, as configured. */
 	readonly modules: readonly string[];
 	readonly tls?: TlsFiles;
@@ -42,6 +45,8 @@ export interface Configuration {
 	readonly allowAnonymous: boolean;
 	readonly allowedHosts?: readonly string[];
 	readonly cors?: CorsOptions;
+	/** If absent, there is no port for agents. */
+	readonly agents?: AgentsOptions;
 	/** If absent, there are no other deployments. */
 	readonly deployment?: DeploymentOptions;
 	/** Limits that differ from the defaults. */
@@ -86,10 +91,12 @@ function configurationOf(config: ResolvedConfig): Configuration {
 	const access = accessOptions(config);
 	const listen = config.get(settings.listen) ?? { host: "127.0.0.1", port: 7575 };
 	const allowAnonymous = config.get(settings.allowAnonymous) ?? false;
-	if (access === undefined && !allowAnonymous && !isLoopback(listen)) {
-		throw new UsageError(
-			`${config.nameOf(settings.listen)} ${formatListenAddress(listen)} is reachable from other machines, and every caller would have full rights: restrict access with --access-file, listen on 127.0.0.1 or [::1], or accept this with --allow-anonymous`,
-		);
+	const agents = agentsOptions(config);
+	if (access === undefined && !allowAnonymous) {
+		refuseExposed(config.nameOf(settings.listen), listen);
+		if (agents !== undefined) {
+			refuseExposed(config.nameOf(settings.agentsListen), agents.listen);
+		}
 	}
 	const allowedHosts = config.all(settings.allowedHosts);
 	const allowedOrigins = config.all(settings.corsAllowedOrigins);
@@ -97,6 +104,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 		listen,
 		storage,
 		allowAnonymous,
+		console: config.get(settings.console) !== "off",
 		dataDirectory: config.get(settings.dataDir) ?? "./data",
 		modules: config.all(settings.modules),
 		limits: present({
@@ -118,6 +126,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 			callsInFlight: config.get(settings.callsInFlight),
 			streamsInFlight: config.get(settings.streamsInFlight),
 			streamsPerSubject: config.get(settings.streamsPerSubject),
+			watchesPerSet: config.get(settings.watchesPerSet),
 			callsPerSecond: config.get(settings.callsPerSecond),
 			callBurst: config.get(settings.callBurst),
 			bytesPerSecond: config.get(settings.bytesPerSecond),
@@ -131,6 +140,7 @@ function configurationOf(config: ResolvedConfig): Configuration {
 			etcd: etcd ?? undefined,
 			tls,
 			access,
+			agents,
 			deployment: deploymentSettings(config),
 			memoryLimitBytes: config.get(settings.memoryLimit),
 			onStorageFailure: config.get(settings.onStorageFailure),
@@ -141,7 +151,24 @@ function configurationOf(config: ResolvedConfig): Configuration {
 	};
 }
 
-function tlsFiles(config: ResolvedConfig): TlsFiles | undefined {
+/** @throws UsageError if other machines reach an address. */
+function refuseExposed(setting: string, listen: ListenAddress): void {
+	if (!isLoopback(listen)) {
+		throw new UsageError(
+			`${setting} ${formatListenAddress(listen)} is reachable from other machines, and every caller would have full rights: restrict access with --access-file, listen on 127.0.0.1 or [::1], or accept this with --allow-anonymous`,
+		);
+	}
+}
+
+function agentsOptions(config: ResolvedConfig): AgentsOptions | undefined {
+	requireBoth(config, settings.agentsListen, settings.agentsCredentialFile);
+	const listen = config.get(settings.agentsListen);
+	const credentialFile = config.get(settings.agentsCredentialFile);
+	return listen && credentialFile !== undefined ? { listen, credentialFile } : undefined;
+}
+
+/** The TLS files of a listener. @throws UsageError if some are missing. */
+export function tlsFiles(config: ResolvedConfig): TlsFiles | undefined {
 	requireBoth(config, settings.tlsCertFile, settings.tlsKeyFile);
 	const certFile = config.get(settings.tlsCertFile);
 	const keyFile = config.get(settings.tlsKeyFile);
@@ -196,7 +223,7 @@ function never(): never {
 }
 
 /** The object without properties that are undefined. */
-function present<Value extends object>(
+export function present<Value extends object>(
 	value: Value,
 ): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
 	return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as {

@@ -1,5 +1,5 @@
 import leven from "leven";
-import { namesOf, type SettingNames } from "./setting.ts";
+import { type AnySetting, namesOf, type SettingNames } from "./setting.ts";
 import { allSettings } from "./settings.ts";
 
 /** Settings that were renamed: the old key in a configuration file, and the new one. */
@@ -26,16 +26,26 @@ const otherFlags: ReadonlyMap<string, string> = new Map([
 /**
  * The name that was probably meant by an unknown one of the same kind: what it was renamed to, what another program
  * calls so, or the most similar one. `undefined` if there is none. Flags are without their leading hyphens.
+ *
+ * @param accepted the settings of the command.
  */
-export function didYouMean(kind: keyof SettingNames, unknown: string): string | undefined {
+export function didYouMean(
+	kind: keyof SettingNames,
+	unknown: string,
+	accepted: readonly AnySetting[] = allSettings,
+): string | undefined {
+	const known = accepted.map((setting) => setting[kind]);
 	for (const [old, current] of renamedSettings) {
-		if (namesOf(old)[kind] === unknown) {
-			return namesOf(current)[kind];
+		const name = namesOf(current)[kind];
+		if (namesOf(old)[kind] === unknown && known.includes(name)) {
+			return name;
 		}
 	}
-	const known = allSettings.map((setting) => setting[kind]);
-	const other = kind === "flag" ? otherFlags.get(unknown) : undefined;
-	return other ?? nearest(unknown, kind === "flag" ? [...known, "help", "version"] : known);
+	const other = kind === "flag" ? (otherFlags.get(unknown) ?? "") : "";
+	if (known.includes(other) || other === "help") {
+		return other;
+	}
+	return nearest(unknown, kind === "flag" ? [...known, "help", "version"] : known);
 }
 
 /** The most similar known name, if any is similar. Ignores case, and differences between `-` and `_`. */

@@ -11,10 +11,14 @@ const foreignVariable =
 /**
  * Reads the variables that begin with `PLINTH_`. An empty one counts as absent.
  *
+ * @param accepted the settings of the command.
  * @throws UsageError that names the variable which is unknown.
  */
-export function readEnvironment(environment: Readonly<Record<string, string | undefined>>): Source {
-	const byVariable = new Map(allSettings.map((setting) => [setting.variable, setting]));
+export function readEnvironment(
+	environment: Readonly<Record<string, string | undefined>>,
+	accepted: readonly AnySetting[] = allSettings,
+): Source {
+	const byVariable = new Map(accepted.map((setting) => [setting.variable, setting]));
 	const source = new Map<AnySetting, ResolvedValue>();
 	for (const [variable, text] of Object.entries(environment)) {
 		if (!variable.startsWith("PLINTH_") || text === undefined || text === "") {
@@ -25,7 +29,7 @@ export function readEnvironment(environment: Readonly<Record<string, string | un
 			const texts = setting.kind === "list" ? text.split(",") : [text];
 			source.set(setting, { name: variable, texts });
 		} else if (!foreignVariable.test(variable)) {
-			const meant = didYouMean("variable", variable);
+			const meant = didYouMean("variable", variable, accepted);
 			throw new UsageError(
 				`unknown variable ${variable} in the environment: ${meant === undefined ? "see --help for those that exist" : `did you mean ${meant}?`}`,
 			);

@@ -11,27 +11,33 @@ export interface Flags {
 	readonly source: Source;
 }
 
-const byFlag: ReadonlyMap<string, AnySetting> = new Map(
-	allSettings.map((setting) => [setting.flag, setting]),
-);
-
 /** The words that `plinth-server` accepts before any flags. */
-const commands = ["new-token", "backup", "restore", "etcd-restored", "version"] as const;
+const commands = ["new-token", "backup", "restore", "etcd-restored", "version", "agent"] as const;
 
-const options = Object.fromEntries([
-	...allSettings.map(({ flag, kind }) => [
-		flag,
-		kind === "switch" ? { type: "boolean" as const } : { type: "string" as const, multiple: true },
-	]),
-	["help", { type: "boolean" as const }],
-]);
+function optionsOf(accepted: readonly AnySetting[]) {
+	return Object.fromEntries([
+		...accepted.map(({ flag, kind }) => [
+			flag,
+			kind === "switch"
+				? { type: "boolean" as const }
+				: { type: "string" as const, multiple: true },
+		]),
+		["help", { type: "boolean" as const }],
+	]);
+}
 
 /**
  * Reads flags.
  *
+ * @param accepted the settings of the command.
  * @throws UsageError that names the argument which is unknown, is repeated or lacks a value.
  */
-export function readFlags(args: readonly string[]): Flags {
+export function readFlags(
+	args: readonly string[],
+	accepted: readonly AnySetting[] = allSettings,
+): Flags {
+	const byFlag = new Map(accepted.map((setting) => [setting.flag, setting]));
+	const options = optionsOf(accepted);
 	// Not strict: the messages of parseArgs do not say what to do.
 	const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
 	const source = new Map<AnySetting, ResolvedValue>();
@@ -46,7 +52,7 @@ export function readFlags(args: readonly string[]): Flags {
 		const { name, rawName, value } = token;
 		const setting = byFlag.get(name);
 		if (setting === undefined && name !== "help") {
-			throw new UsageError(`unknown flag ${rawName}: ${advice(name)}`);
+			throw new UsageError(`unknown flag ${rawName}: ${advice(name, accepted)}`);
 		}
 		if (setting === undefined || setting.kind === "switch") {
 			if (value !== undefined) {
@@ -89,8 +95,8 @@ interface FlagToken {
 	readonly inlineValue: boolean | undefined;
 }
 
-function advice(flag: string): string {
-	const meant = didYouMean("flag", flag);
+function advice(flag: string, accepted: readonly AnySetting[]): string {
+	const meant = didYouMean("flag", flag, accepted);
 	return meant === undefined ? "see --help for those that exist" : `did you mean --${meant}?`;
 }
 

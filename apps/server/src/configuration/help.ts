@@ -9,6 +9,7 @@ export const help = `plinth-server: a control plane that serves resources and ru
 
 Usage:
   plinth-server [flags]            run a server
+  plinth-server agent [flags]      forward calls to servers; agent --help lists its flags
   plinth-server new-token          print a new token, and its hash for the access file
   plinth-server backup <file>      back up the sqlite storage of a server that is not running
   plinth-server restore <file>     restore such a backup; the replaced storage is kept
@@ -24,7 +25,8 @@ ${allSettings.map(explained).join("")}  --help
       print this text
 `;
 
-function explained(setting: AnySetting): string {
+/** The flag of a setting and what it does, for the help of a command. */
+export function explained(setting: AnySetting): string {
 	const usage =
 		setting.placeholder === "" ? `--${setting.flag}` : `--${setting.flag} ${setting.placeholder}`;
 	const repeatable = setting.kind === "list" ? "; may be repeated" : "";

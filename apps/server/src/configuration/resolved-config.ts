@@ -16,10 +16,15 @@ export type Source = ReadonlyMap<AnySetting, ResolvedValue>;
 /** The configuration: each setting has the value of the first source that sets it. */
 export class ResolvedConfig {
 	readonly #sources: readonly Source[];
+	readonly #accepted: readonly AnySetting[];
 
-	/** @param sources in the order of precedence. */
-	constructor(sources: readonly Source[]) {
+	/**
+	 * @param sources in the order of precedence.
+	 * @param accepted the settings of the command.
+	 */
+	constructor(sources: readonly Source[], accepted: readonly AnySetting[] = allSettings) {
 		this.#sources = sources;
+		this.#accepted = accepted;
 	}
 
 	/**
@@ -49,7 +54,7 @@ export class ResolvedConfig {
 
 	/** Parses all values. @throws UsageError about the first that is not valid. */
 	check(): void {
-		for (const setting of allSettings) {
+		for (const setting of this.#accepted) {
 			this.all(setting);
 		}
 	}

@@ -69,6 +69,12 @@ export const settings = {
 		defaultText: "node",
 		parse: oneOf("node", "plinth"),
 	}),
+	console: one("console", {
+		placeholder: "on|off",
+		description: "whether to serve the console, a web page, at /console/",
+		defaultText: "on",
+		parse: oneOf("on", "off"),
+	}),
 	modules: list("modules", {
 		flag: "module",
 		placeholder: "<file>",
@@ -219,6 +225,12 @@ export const settings = {
 		defaultText: "5000",
 		parse: count,
 	}),
+	watchesPerSet: one("limits.watchesPerSet", {
+		placeholder: "<number>",
+		description: "the maximum number of watches in one set, of which each counts as a stream",
+		defaultText: "100",
+		parse: count,
+	}),
 	callsPerSecond: one("limits.callsPerSecond", {
 		placeholder: "<number>",
 		description: "the average number of calls per second that a subject may make",
@@ -306,6 +318,18 @@ export const settings = {
 		description: "how long running calls may continue when the server stops",
 		defaultText: "10s",
 		parse: duration,
+	}),
+
+	agentsListen: one("agents.listen", {
+		placeholder: "<host:port>",
+		description: "listen on this address for agents, and tell their clients apart by address",
+		parse: address,
+	}),
+	agentsCredentialFile: one("agents.credentialFile", {
+		placeholder: "<file>",
+		description:
+			"the credentials of agents, one per line: all are accepted; read again when it changes",
+		parse: text,
 	}),
 
 	internalListen: one("internalListen", {

@@ -132,3 +132,24 @@ function parsedAs(parsed: string | undefined, form: string): string {
 	}
 	return parsed;
 }
+
+/** The address of a server, as a URL without a path; `http` if the scheme is absent. */
+export function serverAddress(value: string): string {
+	const url = serverUrl(value);
+	if (url === undefined) {
+		throw new BadValue(
+			"is not the address of a server, such as a:7575 or https://a.example:7575; separate several by commas",
+		);
+	}
+	return url;
+}
+
+/** The same; `undefined` if it is none. */
+export function serverUrl(value: string): string | undefined {
+	const address = /^https?:\/\//.test(value) ? value : `http://${value}`;
+	const parsed = URL.canParse(address) ? new URL(address) : undefined;
+	const hasPort = /:\d+\/?$/.test(value);
+	return parsed === undefined || !hasPort || parsed.pathname !== "/" || parsed.username !== ""
+		? undefined
+		: parsed.origin;
+}

@@ -136,7 +136,7 @@ describe("a server that waits for the meta service", () => {
 		const started = server.start();
 		const refused = expect(started).rejects.toThrow("stopped while it was starting");
 		await vi.waitFor(async () => expect((await fetch(`${address}/healthz`)).status).toBe(200), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await vi.waitFor(
 			async () => {
@@ -150,7 +150,7 @@ describe("a server that waits for the meta service", () => {
 					].join("\n"),
 				);
 			},
-			{ timeout: 60_000 },
+			{ timeout: 300_000 },
 		);
 		const transport = createConnectTransport({ baseUrl: address, httpVersion: "2" });
 		const request = { type: typeOf(Namespace.type), tenancy: tenancyOf() };

@@ -35,7 +35,7 @@ it("serves and takes references to another one when it is restarted without the 
 	const before = await startDeployment("tours", file, options);
 	await before.server.client.write({ resource: tour("first") });
 	await vi.waitFor(async () => expect(await outdatedSeconds(before.server)).toBe(0), {
-		timeout: 60_000,
+		timeout: 300_000,
 	});
 	await vi.waitFor(
 		async () => {
@@ -46,7 +46,7 @@ it("serves and takes references to another one when it is restarted without the 
 			});
 			expect(resources.length).toBeGreaterThan(3);
 		},
-		{ timeout: 60_000 },
+		{ timeout: 300_000 },
 	);
 	await before.server.stop();
 	await meta.server.stop();

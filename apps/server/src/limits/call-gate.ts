@@ -156,6 +156,24 @@ export class CallGate {
 		);
 	};
 
+	/**
+	 * Admits a watch of a set, beyond the first one, for which the call itself counts: it counts as a call towards the rate of
+	 * its subject, and as a stream until it has ended.
+	 *
+	 * @param call - a call that was admitted.
+	 * @returns a function to be called once when the watch has ended.
+	 * @throws ConnectError ResourceExhausted.
+	 */
+	enterWatch(call: HandlerContext): () => void {
+		const subject = callerOf(call.values)?.subject ?? anonymous;
+		this.#checkRoom(call);
+		this.#takeOfRate(call, subject);
+		const usage = this.#subjects.get(subject) ?? new SubjectUsage();
+		this.#countStream(call, subject, usage);
+		this.#subjects.set(subject, usage);
+		return () => this.#leaveStream(subject, usage);
+	}
+
 	#refuseToken(call: HandlerContext, failure: unknown): never {
 		if (!(failure instanceof ConnectError)) {
 			throw failure;
@@ -168,12 +186,9 @@ export class CallGate {
 	}
 
 	#admit(call: HandlerContext, access: Access): void {
-		const { authorizer, limits } = this.#options;
+		const { authorizer } = this.#options;
 		const { subject } = access;
-		if (!this.#rates.take(subject)) {
-			const message = `too many calls from ${subject}: at most ${limits.callsPerSecond} a second on average; slow down, and try again`;
-			throw this.#refusal(call, "rate", subject, message);
-		}
+		this.#takeOfRate(call, subject);
 		const hasToken = access !== authorizer.tokenless;
 		const { connection } = exchangeOf(call.values);
 		this.#count(call, subject, hasToken ? undefined : connection);
@@ -187,6 +202,14 @@ export class CallGate {
 		call.values.set(takerKey, { caller, connection: turnKey });
 		call.values.set(accessKey, access);
 		rememberAccess(call.values, authorizer, access);
+	}
+
+	#takeOfRate(call: HandlerContext, subject: string): void {
+		if (!this.#rates.take(subject)) {
+			const { callsPerSecond } = this.#options.limits;
+			const message = `too many calls from ${subject}: at most ${callsPerSecond} a second on average; slow down, and try again`;
+			throw this.#refusal(call, "rate", subject, message);
+		}
 	}
 
 	/** @throws ConnectError ResourceExhausted if the server has its maximum of calls or streams. */
@@ -214,9 +237,7 @@ export class CallGate {
 		const known = this.#subjects.get(subject) ?? new SubjectUsage();
 		const usage = connection ?? known;
 		if (isStream(call)) {
-			this.#checkStreams(call, subject, known);
-			this.#streams += 1;
-			known.streams += 1;
+			this.#countStream(call, subject, known);
 		} else {
 			this.#checkShare(call, subject, usage, connection !== undefined);
 			this.#calls += 1;
@@ -226,27 +247,38 @@ export class CallGate {
 		exchange.assign(usage);
 		exchange.admit({
 			leave: () => {
+				// The few bytes that may be left count for the connection.
+				exchange.assign(exchange.connection);
 				if (isStream(call)) {
-					this.#streams -= 1;
-					known.streams -= 1;
+					this.#leaveStream(subject, known);
 				} else {
 					this.#calls -= 1;
 					usage.calls -= 1;
-				}
-				// The few bytes that may be left count for the connection.
-				exchange.assign(exchange.connection);
-				if (known.calls === 0 && known.streams === 0) {
-					this.#subjects.delete(subject);
+					this.#forgetIdle(subject, known);
 				}
 			},
 		});
 	}
 
-	#checkStreams(call: HandlerContext, subject: string, { streams }: SubjectUsage): void {
+	#countStream(call: HandlerContext, subject: string, usage: SubjectUsage): void {
 		const { limits } = this.#options;
-		if (streams >= limits.streamsPerSubject) {
+		if (usage.streams >= limits.streamsPerSubject) {
 			const message = `too many streams from ${nameOf(subject)}: at most ${limits.streamsPerSubject} at once; end some of them`;
 			throw this.#refusal(call, "streams-of-subject", subject || undefined, message);
+		}
+		this.#streams += 1;
+		usage.streams += 1;
+	}
+
+	#leaveStream(subject: string, usage: SubjectUsage): void {
+		this.#streams -= 1;
+		usage.streams -= 1;
+		this.#forgetIdle(subject, usage);
+	}
+
+	#forgetIdle(subject: string, { calls, streams }: SubjectUsage): void {
+		if (calls === 0 && streams === 0) {
+			this.#subjects.delete(subject);
 		}
 	}
 

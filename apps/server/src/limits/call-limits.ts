@@ -1,3 +1,5 @@
+import { defaultWatchesPerSet } from "@plinth/resource-service";
+
 /** Limits on the calls of a listener. Calls beyond them fail with ResourceExhausted. */
 export interface CallLimits {
 	/** Concurrent calls whose response has not been read, excluding streams and health checks. */
@@ -6,6 +8,8 @@ export interface CallLimits {
 	readonly streamsInFlight: number;
 	/** Concurrent streams of a subject, over all its tokens. */
 	readonly streamsPerSubject: number;
+	/** Watches in one set, of which each counts as a stream. */
+	readonly watchesPerSet: number;
 	/** Calls of one subject per second, on average. */
 	readonly callsPerSecond: number;
 	/** Calls that a subject may make at once after an idle period. */
@@ -21,6 +25,7 @@ export const defaultCallLimits: CallLimits = {
 	callsInFlight: 2_000,
 	streamsInFlight: 20_000,
 	streamsPerSubject: 5_000,
+	watchesPerSet: defaultWatchesPerSet,
 	callsPerSecond: 10_000,
 	callBurst: 20_000,
 	bytesPerSecond: 64 * 1024 * 1024,

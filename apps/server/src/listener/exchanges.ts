@@ -165,7 +165,8 @@ export class Exchanges implements ExchangeKeeper {
 	};
 
 	/** The connection of a request. */
-	connectionOf({ connection: key }: Pick<HttpRequest, "connection">): Connection {
+	connectionOf(request: Pick<HttpRequest, "connection" | "client">): Connection {
+		const key = request.client ?? request.connection;
 		const known = this.#connections.get(key);
 		if (known !== undefined) {
 			return known;

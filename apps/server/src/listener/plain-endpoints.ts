@@ -33,7 +33,7 @@ export function createPlainEndpoints(
 	metrics?: MetricsEndpoint,
 ): RequestHandler {
 	const services = [...new Set(router.handlers.map((handler) => handler.service.typeName))].sort();
-	const directions = `Methods are at /<service>/<method>, over Connect, gRPC or gRPC-Web, of: ${services.join(", ")}. Plain HTTP: /healthz, /readyz${metrics === undefined ? "" : ", /metrics"}.`;
+	const directions = `Methods are at /<service>/<method>, over Connect, gRPC or gRPC-Web, of: ${services.join(", ")}. Plain HTTP: /healthz, /readyz${metrics === undefined ? "" : ", /metrics"}. For people: /console/.`;
 	const notFound: RequestHandler = (request, response) =>
 		sendText(response, 404, `not found: ${pathOf(request)}. ${directions}`);
 	return (request, response) => {

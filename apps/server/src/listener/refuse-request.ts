@@ -15,7 +15,11 @@ const connectGet = /[?&]encoding=(?:json|proto)(?:&|$)/;
 
 /** Why a request is refused. */
 export interface RequestRefusal {
-	readonly code: Code.PermissionDenied | Code.InvalidArgument | Code.ResourceExhausted;
+	readonly code:
+		| Code.PermissionDenied
+		| Code.InvalidArgument
+		| Code.ResourceExhausted
+		| Code.Unauthenticated;
 	readonly message: string;
 }
 
@@ -23,6 +27,7 @@ const statuses: Readonly<Record<RequestRefusal["code"], number>> = {
 	[Code.PermissionDenied]: 403,
 	[Code.InvalidArgument]: 400,
 	[Code.ResourceExhausted]: 429,
+	[Code.Unauthenticated]: 401,
 };
 
 /**
@@ -30,10 +35,10 @@ const statuses: Readonly<Record<RequestRefusal["code"], number>> = {
  *
  * | client | status | location of the message |
  * | --- | --- | --- |
- * | Connect, unary | 403, 400 or 429 | a JSON body |
+ * | Connect, unary | 400, 401, 403 or 429 | a JSON body |
  * | Connect, streaming | 200 | the message that ends the stream |
  * | gRPC, gRPC-Web | 200 | `grpc-message`, among the headers |
- * | anything else | 403, 400 or 429 | plain text |
+ * | anything else | 400, 401, 403 or 429 | plain text |
  *
  * Clients of streaming Connect, gRPC and gRPC-Web read errors from nowhere else.
  */

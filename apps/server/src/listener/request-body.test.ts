@@ -11,7 +11,7 @@ function requestOf(partBytes: number, parts: number): HttpRequest {
 		...{ httpVersion: "2.0", method: "POST", target: "/", url: "http://x/", authority: "x" },
 		...{ hasOneHost: true, isGone: false, hasArrived: true, isLost: false },
 		connection: {
-			...{ isMultiplexed: true, isEncrypted: false },
+			...{ isMultiplexed: true, isEncrypted: false, remoteAddress: "" },
 			...{ onceClosed: () => {}, ping: () => {}, destroy: () => {} },
 		},
 		get isRead() {

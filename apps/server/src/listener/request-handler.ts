@@ -5,6 +5,8 @@ export interface HttpConnection {
 	/** Whether it carries several requests at once, each of which can be reset (HTTP/2). */
 	readonly isMultiplexed: boolean;
 	readonly isEncrypted: boolean;
+	/** The IP address of the other side; empty if it is not known. */
+	readonly remoteAddress: string;
 	/** Calls `listener` once, when the connection has closed. */
 	onceClosed(listener: () => void): void;
 	/** Sends a PING, and calls `acknowledged` when the client has responded. Does nothing over HTTP/1.1. */
@@ -22,6 +24,8 @@ export interface BodyListener {
 /** A request of any HTTP implementation: its head, and its body, which is read on demand. */
 export interface HttpRequest extends RequestHead {
 	readonly connection: HttpConnection;
+	/** The client to which limits on connections are applied, if an agent has forwarded its request. */
+	client?: HttpConnection;
 	/** The host to which the request was sent: `:authority`, or else Host. */
 	readonly authority: string | undefined;
 	/** Whether the request has at most one Host, which does not differ from `:authority`. */

@@ -25,6 +25,14 @@ export type ExchangeHandler = (
 	response: HttpResponse,
 ) => void;
 
+/** Serves paths that are not of methods. */
+export interface PageHandler {
+	/** Whether it serves the path. */
+	has(path: string): boolean;
+	/** Serves a request, and settles its exchange. */
+	readonly serve: ExchangeHandler;
+}
+
 /** Options of `createRpcHandler`. */
 export interface RpcHandlerOptions {
 	readonly router: RpcRouter;
@@ -33,6 +41,8 @@ export interface RpcHandlerOptions {
 	readonly exchanges: Exchanges;
 	/** Handlers of methods that the router does not serve, by path. */
 	readonly special?: ReadonlyMap<string, ExchangeHandler>;
+	/** Serves its paths instead of `fallback`. */
+	readonly pages?: PageHandler;
 	readonly logger: Logger;
 	/** Meters the bodies of requests. */
 	readonly meter?: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree">;
@@ -43,7 +53,7 @@ export interface RpcHandlerOptions {
  * instead of throwing, counts unread response bytes, and ends calls whose client reads too slowly.
  */
 export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
-	const { router, fallback, exchanges, special, logger, meter } = options;
+	const { router, fallback, exchanges, special, pages, logger, meter } = options;
 	const methods = new Map<string, UniversalHandler>(
 		router.handlers.map((handler) => [handler.requestPath, handler]),
 	);
@@ -59,6 +69,10 @@ export function createRpcHandler(options: RpcHandlerOptions): RequestHandler {
 		const handler = methods.get(path);
 		if (handler === undefined) {
 			const exchange = exchanges.begin("plain", request, response);
+			if (pages?.has(path)) {
+				pages.serve(exchange, request, response);
+				return;
+			}
 			fallback(request, response);
 			exchange.wrote();
 			return;

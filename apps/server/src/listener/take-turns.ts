@@ -55,7 +55,8 @@ export function takeTurns(options: TakeTurnsOptions, next: RequestHandler): Requ
 			onRefused();
 			if (request.connection.isMultiplexed) {
 				const refusals = connection.refusals.add(clock.monotonic());
-				if (refusals > refusalsPerSecond) {
+				// The connection of an agent has other clients too.
+				if (refusals > refusalsPerSecond && request.client === undefined) {
 					if (refusals === refusalsPerSecond + 1) {
 						closeLater(request.connection);
 					}

@@ -1,3 +1,4 @@
+import { PeeringRecordType } from "@plinth/peering";
 import type { TypeRegistry } from "@plinth/resource";
 import type { Logger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -8,7 +9,7 @@ export async function warnOfUnregistered(
 	registry: TypeRegistry,
 	logger: Logger,
 ): Promise<void> {
-	const known = new Set(registry.all().map((type) => type.key));
+	const known = new Set([...registry.all().map((type) => type.key), PeeringRecordType.key]);
 	for (const [type, count] of await backend.countByType()) {
 		if (!known.has(type)) {
 			logger.warn({ type, count }, "stored resources of a type that no module registers are kept");

@@ -32,6 +32,12 @@ export interface CallMetrics {
 	observe(gate: Pick<CallGate, "state">): void;
 	/** Counts an exchange that the server ended. */
 	readonly cut: (reason: string) => void;
+	/**
+	 * Counts a watch of a set.
+	 *
+	 * @returns a function to be called once when the watch has ended, with its failure if there is one.
+	 */
+	watchBegan(): (failure: unknown) => void;
 	/** Observes the health watches. */
 	observeHealth(watches: Pick<HealthWatches, "open">): void;
 	/** Observes the bytes of responses. */
@@ -66,6 +72,7 @@ export function createCallMetrics(metrics: CallInstruments, clock: Clock): CallM
 	);
 	return {
 		observer: measureCalls(metrics, clock),
+		watchBegan: measureWatchesOfSets(meter),
 		auditSuppressed: () => suppressedLines.add(1),
 		requestRefused: (reason) => requestRefusals.add(1, { reason }),
 		refused: ({ why }) => refusals.add(1, { why }),
@@ -103,6 +110,26 @@ export function createCallMetrics(metrics: CallInstruments, clock: Clock): CallM
 				() => exchanges.pendingBytes,
 			);
 		},
+	};
+}
+
+/** Measures the watches of sets. */
+function measureWatchesOfSets(meter: CallInstruments["meter"]): CallMetrics["watchBegan"] {
+	let open = 0;
+	meter
+		.createObservableGauge("plinth.watch_sets.watches", {
+			description: "Open watches of sets, of which each set is one stream",
+		})
+		.addCallback((result) => result.observe(open));
+	const ended = meter.createCounter("plinth.watch_sets.watches.ended", {
+		description: "Watches of sets that have ended, by result",
+	});
+	return () => {
+		open += 1;
+		return (failure) => {
+			open -= 1;
+			ended.add(1, { code: failure === undefined ? "ok" : resultOf(failure) });
+		};
 	};
 }
 

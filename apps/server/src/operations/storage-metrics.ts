@@ -2,6 +2,7 @@ import type { Tracer } from "@opentelemetry/api";
 import type { Clock } from "@plinth/runtime";
 import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import type { Metrics } from "./metrics.ts";
+import type { RecentCommits } from "./recent-commits.ts";
 
 /** A storage whose commits are measured. */
 export interface MeasuredStorage {
@@ -20,10 +21,16 @@ export function measureStorage(
 		metrics: { meter, histogram },
 		tracer,
 		clock,
+		recent,
+		eachAlone,
 	}: {
 		readonly metrics: Pick<Metrics, "meter" | "histogram">;
 		readonly tracer: Pick<Tracer, "startSpan">;
 		readonly clock: Clock;
+		/** Counts the commits that succeed. */
+		readonly recent: Pick<RecentCommits, "committed" | "written">;
+		/** Whether the storage writes each commit alone, and reports no batches. */
+		readonly eachAlone: boolean;
 	},
 ): MeasuredStorage {
 	const durations = histogram({
@@ -45,9 +52,17 @@ export function measureStorage(
 		.addCallback((result) => result.observe(inProgress));
 
 	const ended = (startMs: number, mutations: number, result: string) => {
+		const endMs = clock.monotonic();
 		inProgress -= 1;
 		mutationsPerCommit(result).record(mutations);
-		durations(result).record((clock.monotonic() - startMs) / 1_000);
+		durations(result).record((endMs - startMs) / 1_000);
+		if (result === "ok") {
+			succeeded += 1;
+			recent.committed(endMs - startMs, endMs);
+			if (eachAlone) {
+				recent.written(1);
+			}
+		}
 	};
 	const measured = decorateBackend(backend, {
 		commit: async (mutations, options) => {
@@ -61,7 +76,6 @@ export function measureStorage(
 			});
 			try {
 				const commit = await backend.commit(mutations, options);
-				succeeded += 1;
 				ended(startMs, mutations.length, "ok");
 				return commit;
 			} catch (failure) {

@@ -2,8 +2,10 @@ import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Phase } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import {
+	LeaseKind,
 	type Overview,
 	OverviewSchema,
+	type StorageOverview,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 import { describe, expect, it } from "vitest";
 import { mergeOverviews, type OverviewReports } from "./merge-overviews.ts";
@@ -19,6 +21,9 @@ interface Counts {
 	readonly failed?: number;
 	readonly writes?: number;
 	readonly phase?: Phase;
+	readonly durations?: readonly number[];
+	readonly batches?: readonly [number, number];
+	readonly leases?: readonly string[];
 }
 
 /** What a server reports of itself. */
@@ -27,6 +32,9 @@ function report(counts: Counts): Overview {
 	const storage = {
 		...{ kind: "etcd", version: "7", resources: 10n, watches: 3n, leases: 1 },
 		commits: BigInt(commits),
+		commitDurations: (counts.durations ?? []).map(BigInt),
+		batches: BigInt(counts.batches?.[0] ?? 0),
+		batchedCommits: BigInt(counts.batches?.[1] ?? 0),
 	};
 	return create(OverviewSchema, {
 		servers: [
@@ -37,6 +45,8 @@ function report(counts: Counts): Overview {
 			},
 		],
 		storage,
+		leases: (counts.leases ?? []).map((name) => ({ kind: LeaseKind.SERVER, name })),
+		leasesTotal: counts.leases?.length ?? 0,
 		controllers: [
 			{
 				controller: {
@@ -144,6 +154,44 @@ describe("the overviews of several servers", () => {
 			);
 			expect(() => toBinary(OverviewSchema, merged)).not.toThrow();
 		}
+	});
+
+	it("have the durations and batches of the commits of each server, and of all together", () => {
+		const merged = mergeOverviews(
+			reports(
+				report({ uptimeMs: 5_000, durations: [0, 0, 0, 98, 0, 0], batches: [10, 98] }),
+				report({ uptimeMs: 900, durations: [0, 0, 0, 0, 0, 2], batches: [2, 2] }),
+			),
+		);
+		const ms = ({ commitMedian, commitP99 }: Partial<StorageOverview>) =>
+			[commitMedian, commitP99].map((each) => Math.round((each?.nanos ?? 0) / 1e5) / 10);
+		expect(merged.servers.map(({ storage }) => ms(storage ?? {}))).toEqual([
+			[0.8, 1],
+			[3.5, 5],
+		]);
+		expect(ms(merged.storage ?? {})).toEqual([0.8, 3.5]);
+		expect(merged.storage).toMatchObject({
+			...{ commitDurations: [0n, 0n, 0n, 98n, 0n, 2n], batches: 12n, batchedCommits: 100n },
+		});
+		expect(() => toBinary(OverviewSchema, merged)).not.toThrow();
+	});
+
+	it("say nothing of the durations of a server that does not count them, or without commits", () => {
+		const merged = mergeOverviews(
+			reports(report({ uptimeMs: 5_000 }), report({ uptimeMs: 900, durations: [0, 0] })),
+		);
+		for (const storage of [merged.storage, ...merged.servers.map((each) => each.storage)]) {
+			expect(storage).toBeDefined();
+			expect([storage?.commitMedian, storage?.commitP99]).toEqual([undefined, undefined]);
+		}
+		expect(merged.servers.map(({ storage }) => storage?.commitDurations.length)).toEqual([0, 2]);
+	});
+
+	it("have the leases of all servers that have responded", () => {
+		const own = report({ uptimeMs: 5_000, leases: ["b"] });
+		const merged = mergeOverviews(reports(own, report({ uptimeMs: 900, leases: ["a"] })));
+		expect(merged).toMatchObject({ leases: [{ name: "a" }, { name: "b" }], leasesTotal: 2 });
+		expect(mergeOverviews(reports(own, undefined, "silent"))).toMatchObject({ leasesTotal: 1 });
 	});
 
 	it("have a rate for a type that was written for the first time", () => {

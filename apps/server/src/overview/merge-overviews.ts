@@ -1,5 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+	type Duration,
+	DurationSchema,
+	durationFromMs,
+	durationMs,
+	timestampFromMs,
+} from "@bufbuild/protobuf/wkt";
 import { mergeControllers, type ReportingServer, type ServerReport } from "@plinth/controller";
 import type { Controller } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import {
@@ -16,6 +22,9 @@ import {
 	type TypeOverview,
 	TypeOverviewSchema,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
+
+import { mergeLeases } from "../leases/lease-overviews.ts";
+import { durationQuantile } from "../operations/recent-commits.ts";
 
 /** The overviews of all servers of a cluster, each of itself alone and without rates. */
 export interface OverviewReports {
@@ -40,6 +49,7 @@ export function mergeOverviews(reports: OverviewReports, before?: OverviewReport
 		controllers: controllersOf(measured),
 		storage: clusterStorage(own, measured),
 		types: typesOf(ownMeasured),
+		...mergeLeases(measured.map(({ now }) => now)),
 	});
 }
 
@@ -95,6 +105,7 @@ function storageWithRates(storage: StorageOverview, { before, ms }: Measured): S
 	const former = before?.servers[0]?.storage?.commits;
 	return create(StorageOverviewSchema, {
 		...storage,
+		...commitQuantiles(storage.commitDurations),
 		commitsPerSecond: rateOf(
 			Number(storage.commits),
 			former === undefined ? undefined : Number(former),
@@ -116,6 +127,45 @@ function clusterStorage(own: Overview, all: readonly Measured[]): StorageOvervie
 		commitsPerSecond: each.reduce((sum, { commitsPerSecond }) => sum + commitsPerSecond, 0),
 		watches: each.reduce((sum, { watches }) => sum + watches, 0n),
 		leases: each.reduce((sum, { leases }) => sum + leases, 0),
+		...recentCommits(each),
+	});
+}
+
+/** The commits of the last minute of all servers; nothing of those whose version does not count them. */
+function recentCommits(
+	all: readonly StorageOverview[],
+): Pick<StorageOverview, "commitDurations" | "batches" | "batchedCommits"> & CommitQuantiles {
+	const buckets = Math.max(0, ...all.map(({ commitDurations }) => commitDurations.length));
+	const sum = (count: (storage: StorageOverview) => bigint) =>
+		all.reduce((total, storage) => total + count(storage), 0n);
+	const commitDurations = Array.from({ length: buckets }, (_, bucket) =>
+		sum((storage) => storage.commitDurations[bucket] ?? 0n),
+	);
+	return {
+		...{ commitDurations, ...commitQuantiles(commitDurations) },
+		batches: sum(({ batches }) => batches),
+		batchedCommits: sum(({ batchedCommits }) => batchedCommits),
+	};
+}
+
+type CommitQuantiles = Pick<StorageOverview, "commitMedian" | "commitP99">;
+
+/** The quantiles of durations; none without commits. */
+function commitQuantiles(durations: readonly bigint[]): CommitQuantiles {
+	const counts = durations.map(Number);
+	const [medianMs, p99Ms] = [durationQuantile(counts, 0.5), durationQuantile(counts, 0.99)];
+	return {
+		...(medianMs !== undefined && { commitMedian: durationOfMs(medianMs) }),
+		...(p99Ms !== undefined && { commitP99: durationOfMs(p99Ms) }),
+	};
+}
+
+/** Rounds to whole microseconds. */
+function durationOfMs(ms: number): Duration {
+	const micros = Math.round(ms * 1_000);
+	return create(DurationSchema, {
+		seconds: BigInt(Math.floor(micros / 1e6)),
+		nanos: (micros % 1e6) * 1_000,
 	});
 }
 

@@ -4,7 +4,9 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { defineController } from "@plinth/controller";
 import { Condition_State } from "@plinth/proto";
+import { LeaseService } from "@plinth/proto/gen/plinth/lease/v1/lease_service_pb.js";
 import {
+	LeaseKind,
 	OverviewSchema,
 	ServerService,
 	type WatchOverviewRequest,
@@ -62,10 +64,17 @@ describe("the overview of a server", () => {
 		const overview = await vi.waitFor(async () => {
 			const { overview: taken } = await client.getOverview({});
 			expect(taken?.types.find(({ type }) => type === Artist.key)).toMatchObject({
-				...{ resources: 1n, withFalseCondition: 1n, withStaleCondition: 0n, writes: 2n },
+				...{
+					resources: 1n,
+					withFalseCondition: 1n,
+					withStaleCondition: 0n,
+					beingDeleted: 0n,
+					writes: 2n,
+				},
 			});
+			expect(taken?.storage?.watches).toBeGreaterThan(2n);
 			return taken;
-		}, 20_000);
+		}, 300_000);
 		if (overview === undefined) {
 			throw new Error("the response has no overview");
 		}
@@ -74,10 +83,62 @@ describe("the overview of a server", () => {
 		expect(servers[0]?.process?.heapLimitBytes).toBeGreaterThan(0n);
 		expect(storage).toMatchObject({ kind: "memory" });
 		expect(storage?.commits).toBeGreaterThan(2n);
-		expect(storage?.watches).toBeGreaterThan(2n);
+		const recent = storage?.commitDurations.reduce((sum, count) => sum + count, 0n);
+		// One that is just being made is counted before it has a duration.
+		expect(recent).toBeGreaterThan(2n);
+		expect(recent).toBeLessThanOrEqual(storage?.commits ?? 0n);
+		expect(storage?.batches).toBeGreaterThan(2n);
+		expect(storage?.batchedCommits).toBe(storage?.batches);
+		// In memory, most take less than half a millisecond.
+		const { seconds = 0n, nanos = 0 } = storage?.commitP99 ?? {};
+		expect(Number(seconds) * 1e9 + nanos).toBeGreaterThan(0);
 		const { controller } = controllers.find((each) => each.controller?.name === "critic") ?? {};
 		expect(controller).toMatchObject({ requests: { failing: 1 }, manages: Artist.key });
 		expect(JSON.stringify(toJson(OverviewSchema, overview))).not.toContain(unusual);
+	});
+
+	it("has the leases of servers, and of clients those that the caller may hold", async () => {
+		const authorizer = policies();
+		for (const [subject, prefix] of [
+			["ann", { namePrefix: "tour" }],
+			["root", {}],
+		] as const) {
+			const rules = [
+				{ operations: ["operator:read"], type: "internal.v1.Server" },
+				{ operations: ["operator:lease"], type: "internal.v1.Lease", ...prefix },
+			];
+			authorizer.grant(subject, { subject, rules });
+		}
+		const server = await startServer({ authorizer, modules: [music] });
+		const transport = createConnectTransport({ baseUrl: server.address, httpVersion: "2" });
+		const leases = createClient(LeaseService, transport);
+		for (const name of ["tour-1", "album"]) {
+			await leases.acquire({ name, holder: "h1" }, as("root"));
+		}
+		const seenBy = async (token: string) => {
+			const { overview } = await clientOf(server).getOverview({}, as(token));
+			const names = overview?.leases.filter(({ kind }) => kind === LeaseKind.CLIENT);
+			expect(overview?.leases).toContainEqual(
+				expect.objectContaining({
+					...{ kind: LeaseKind.SINGLETONS, name: "controllers" },
+					server: overview?.servers[0]?.server?.name,
+				}),
+			);
+			expect(overview?.leases.find(({ name }) => name === "album")?.expiresAt).toEqual(
+				token === "root" ? expect.anything() : undefined,
+			);
+			return { names: names?.map(({ name }) => name), total: overview?.leasesTotal };
+		};
+		await vi.waitFor(() => seenBy("operator"), 20_000);
+		const { total } = await seenBy("operator");
+		expect(await seenBy("operator")).toEqual({ names: [], total });
+		expect(await seenBy("ann")).toEqual({ names: ["tour-1"], total });
+		expect(await seenBy("root")).toEqual({ names: ["album", "tour-1"], total });
+		const messages = clientOf(server).watchOverview({}, as("ann"))[Symbol.asyncIterator]();
+		const { done, value } = await messages.next();
+		const streamed = done === true ? [] : value.overview?.leases.map(({ name }) => name);
+		expect(streamed).toContain("tour-1");
+		expect(streamed).not.toContain("album");
 	});
 
 	it("is refused without the right to it, whatever other rights there are", async () => {

@@ -9,17 +9,22 @@ import {
 	WatchOverviewResponseSchema,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 import { type Clock, linkedSignal, sleep, unlessAborted } from "@plinth/runtime";
+import { withVisibleLeases } from "../leases/lease-overviews.ts";
 import type { SharedOverviews } from "./shared-overviews.ts";
+
+/** The rights of a caller that may see overviews. */
+export interface OverviewAccess {
+	/** Aborts when the rights have changed. */
+	readonly ended?: AbortSignal | undefined;
+	/** Whether it may hold the lease of a client, and so may see its name. */
+	readonly mayHold: (lease: string) => boolean;
+}
 
 /** Options of the service. */
 export interface ServerServiceOptions {
 	readonly overviews: Pick<SharedOverviews, "take">;
-	/**
-	 * Admits a call. The signal aborts when the rights of the caller have changed.
-	 *
-	 * @throws ConnectError Unauthenticated or PermissionDenied.
-	 */
-	readonly admit: (call: HandlerContext) => Promise<{ readonly ended?: AbortSignal | undefined }>;
+	/** @throws ConnectError Unauthenticated or PermissionDenied. */
+	readonly admit: (call: HandlerContext) => Promise<OverviewAccess>;
 	/** Resolves when the client has taken the last message of a call; `undefined` if it has. */
 	readonly whenTaken: (call: HandlerContext) => Promise<void> | undefined;
 	readonly clock: Clock;
@@ -35,9 +40,9 @@ export function createServerService(
 	const { overviews, admit } = options;
 	return {
 		async getOverview({ thisServerOnly }, call) {
-			await admit(call);
+			const { mayHold } = await admit(call);
 			const overview = await unlessAborted(overviews.take(call, thisServerOnly), call.signal);
-			return create(GetOverviewResponseSchema, { overview });
+			return create(GetOverviewResponseSchema, { overview: withVisibleLeases(overview, mayHold) });
 		},
 		watchOverview: (request, call) => watchOverview(options, request, call),
 	};
@@ -48,13 +53,13 @@ async function* watchOverview(
 	{ interval, thisServerOnly }: WatchOverviewRequest,
 	call: HandlerContext,
 ): AsyncGenerator<WatchOverviewResponse, void, undefined> {
-	const { ended } = await admit(call);
+	const { ended, mayHold } = await admit(call);
 	const intervalMs = checkedIntervalMs(interval);
 	using ends = linkedSignal(call.signal, ...(ended === undefined ? [] : [ended]));
 	try {
 		for (;;) {
 			const overview = await unlessAborted(overviews.take(call, thisServerOnly), ends.signal);
-			yield create(WatchOverviewResponseSchema, { overview });
+			yield create(WatchOverviewResponseSchema, { overview: withVisibleLeases(overview, mayHold) });
 			await sleep(clock, untilNextMs(clock.monotonic(), intervalMs), ends.signal);
 			// The next overview is the newest one when the client is ready for it.
 			await unlessAborted(Promise.resolve(whenTaken(call)), ends.signal);

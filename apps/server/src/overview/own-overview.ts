@@ -26,6 +26,9 @@ import {
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 import type { Clock } from "@plinth/runtime";
 import type { StorageStatistics } from "@plinth/storage";
+import type { KnownLeases } from "../leases/lease-overviews.ts";
+import { leasesOfServer } from "../leases/lease-overviews.ts";
+import type { CommitCounts } from "../operations/recent-commits.ts";
 import type { ProcessProbe, ProcessReading } from "./process-probe.ts";
 
 /** What the overview of a server reports on. */
@@ -37,9 +40,10 @@ export interface OwnOverviewOptions {
 		readonly statistics: () => StorageStatistics;
 		/** The commits of this server that have succeeded. */
 		readonly commits: () => number;
-		/** How many leases this server holds. */
-		readonly leases: () => number;
+		/** Those of the last minute. */
+		readonly recentCommits: () => CommitCounts;
 	};
+	readonly leases: () => KnownLeases;
 	readonly process: Pick<ProcessProbe, "read">;
 	readonly clock: Clock;
 }
@@ -49,13 +53,15 @@ export function ownOverview({
 	server,
 	controllers,
 	storage,
+	leases,
 	process,
 	clock,
 }: OwnOverviewOptions): Overview {
 	const { name, address, startedAtMs, version } = server();
 	const state = controllers.state();
 	const statistics = storage.statistics();
-	const stored = storageInit(storage, statistics);
+	const known = leases();
+	const stored = storageInit(storage, statistics, known.held.length);
 	return create(OverviewSchema, {
 		takenAt: timestampFromMs(clock.now()),
 		servers: [
@@ -72,25 +78,29 @@ export function ownOverview({
 		controllers: state.controllers.map((each) => controllerOverview(each, name)),
 		storage: stored,
 		types: typeInits(statistics),
+		...leasesOfServer(known, name),
 	});
 }
 
 function typeInits({ types }: StorageStatistics): MessageInitShape<typeof TypeOverviewSchema>[] {
 	return [...types]
 		.sort(([a], [b]) => (a < b ? -1 : 1))
-		.map(([type, { resources, withFalse, withStale, writes }]) => ({
+		.map(([type, { resources, withFalse, withStale, beingDeleted, writes }]) => ({
 			type,
 			resources: BigInt(resources),
 			withFalseCondition: BigInt(withFalse),
 			withStaleCondition: BigInt(withStale),
+			beingDeleted: BigInt(beingDeleted),
 			writes: BigInt(writes),
 		}));
 }
 
 function storageInit(
-	{ kind, commits, leases }: OwnOverviewOptions["storage"],
+	{ kind, commits, recentCommits }: OwnOverviewOptions["storage"],
 	{ version, oldestVersion, ...statistics }: StorageStatistics,
+	leases: number,
 ): MessageInitShape<typeof StorageOverviewSchema> {
+	const { durations, batches, batchedCommits } = recentCommits();
 	return {
 		...{ kind, version, oldestVersion },
 		resources: BigInt(statistics.resources),
@@ -99,7 +109,10 @@ function storageInit(
 		logEvents: BigInt(statistics.logEvents),
 		commits: BigInt(commits()),
 		watches: BigInt(statistics.watches),
-		leases: leases(),
+		leases,
+		commitDurations: durations.map(BigInt),
+		batches: BigInt(batches),
+		batchedCommits: BigInt(batchedCommits),
 	};
 }
 

@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
 import {
+	LeaseKind,
 	type Overview,
 	ServerService,
 } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
@@ -12,7 +13,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
 import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
 
-const patiently = { timeout: 120_000, interval: 100 };
+const patiently = { timeout: 300_000, interval: 100 };
 
 async function startServer(etcd: EtcdProcess) {
 	const server = new ServerProcess(
@@ -64,6 +65,14 @@ describeWith("etcd")("the overview of two servers on one etcd", () => {
 				commits: (commits[0] ?? 0n) + (commits[1] ?? 0n),
 			});
 			expect(overview?.servers.filter(({ server }) => server?.holdsLease)).toHaveLength(1);
+			const sum = (counts: readonly bigint[] = []) => counts.reduce((all, one) => all + one, 0n);
+			const durations = overview?.servers.map(({ storage }) => sum(storage?.commitDurations)) ?? [];
+			expect(sum(overview?.storage?.commitDurations)).toBe(sum(durations));
+			expect(overview?.storage?.batches).toBeGreaterThan(0n);
+			expect(overview?.storage?.commitMedian).toBeDefined();
+			const singletons = overview?.leases.filter(({ kind }) => kind === LeaseKind.SINGLETONS);
+			const holders = overview?.servers.filter(({ server }) => server?.holdsLease);
+			expect(singletons).toMatchObject([{ server: holders?.[0]?.server?.name }]);
 			for (const { controller } of overview?.controllers ?? []) {
 				expect(controller?.servers).toHaveLength(2);
 			}

@@ -38,7 +38,7 @@ async function shown(server: Server, count: number) {
 		const { events } = await client.listEvents({});
 		expect(events).toHaveLength(count);
 		return events;
-	}, 20_000);
+	}, 300_000);
 }
 
 describe("EventService", () => {

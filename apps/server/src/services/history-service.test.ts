@@ -64,7 +64,7 @@ describe("HistoryService", () => {
 				[Change.UPDATED, "ann"],
 				[Change.CREATED, "deployment"],
 			]);
-		}, 20_000);
+		}, 300_000);
 	});
 
 	it("names a controller whose name no header can have as it is", async () => {
@@ -81,7 +81,7 @@ describe("HistoryService", () => {
 		await vi.waitFor(async () => {
 			const { versions } = await histories.listVersions({ id });
 			expect(versions[0]).toMatchObject({ change: Change.DELETED, writtenBy: name });
-		}, 5_000);
+		}, 300_000);
 	});
 
 	it("is complete since the restart of a server", async () => {

@@ -126,18 +126,16 @@ class Descriptors {
 		return this.#extensions.get(typeName) ?? [];
 	}
 
-	/** A file, followed by the files that it imports. */
+	/** A file, followed by the files that it imports, each before those that it imports itself. */
 	#fileResponse(file: DescFile | undefined, what: string): MessageResponse {
 		if (file === undefined) {
 			return refusal(Code.NotFound, `${what} not found`);
 		}
-		const files = new Set<DescFile>();
-		addWithDependencies(file, files);
 		return {
 			case: "fileDescriptorResponse",
 			value: {
 				$typeName: "grpc.reflection.v1.FileDescriptorResponse",
-				fileDescriptorProto: [...files].map(({ proto }) =>
+				fileDescriptorProto: withDependencies(file).map(({ proto }) =>
 					toBinary(FileDescriptorProtoSchema, proto),
 				),
 			},
@@ -145,9 +143,7 @@ class Descriptors {
 	}
 
 	#add(file: DescFile): void {
-		const files = new Set<DescFile>();
-		addWithDependencies(file, files);
-		for (const each of files) {
+		for (const each of withDependencies(file)) {
 			if (!this.#files.has(each.proto.name)) {
 				this.#files.set(each.proto.name, each);
 				this.#addSymbols(each);
@@ -175,13 +171,19 @@ class Descriptors {
 	}
 }
 
-function addWithDependencies(file: DescFile, files: Set<DescFile>): void {
-	if (!files.has(file)) {
-		files.add(file);
-		for (const dependency of file.dependencies) {
-			addWithDependencies(dependency, files);
+/** A file and all that it imports, each file before those that it imports: read backwards, no file lacks an import. */
+function withDependencies(file: DescFile): readonly DescFile[] {
+	const visited = new Set<DescFile>();
+	const importsFirst: DescFile[] = [];
+	const visit = (each: DescFile) => {
+		if (!visited.has(each)) {
+			visited.add(each);
+			each.dependencies.forEach(visit);
+			importsFirst.push(each);
 		}
-	}
+	};
+	visit(file);
+	return importsFirst.reverse();
 }
 
 /** The types and extensions of a file, nested ones included. */

@@ -5,7 +5,7 @@ import { EventLog } from "@plinth/events";
 import { ResourceService } from "@plinth/proto";
 import { idOf, Partition, TypeRegistry } from "@plinth/resource";
 import { ensureDefaultTenancy, insecureAllowAll } from "@plinth/resource-service";
-import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { LocalLeases, LocalTimedLeases, silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, MemoryEventStorage } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { type Interfaces, type InterfacesOptions, registerServices } from "./register-services.ts";
@@ -50,6 +50,24 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 				...{ version: "1.0.0", secret: "secret" },
 			},
 			askOthers: async () => [],
+		},
+		leases: { suspended: undefined },
+		timedLeases: new LocalTimedLeases({ leases: new LocalLeases(), clock: systemRuntime.clock }),
+		peerings: {
+			exchangeService: {
+				exchangeToken: () => Promise.reject(new Error("the test has no peerings")),
+				rotateCredential: () => Promise.reject(new Error("the test has no peerings")),
+				getExport: () => Promise.reject(new Error("the test has no peerings")),
+				stream: () => {
+					throw new Error("the test has no peerings");
+				},
+				acknowledge: () => Promise.reject(new Error("the test has no peerings")),
+			},
+			peeringService: () => ({
+				createToken: () => Promise.reject(new Error("the test has no peerings")),
+				establish: () => Promise.reject(new Error("the test has no peerings")),
+				listPeerings: () => Promise.reject(new Error("the test has no peerings")),
+			}),
 		},
 		overviews: { take: () => Promise.reject(new Error("the test has no overviews")) },
 		runtime: systemRuntime,

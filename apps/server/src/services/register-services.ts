@@ -8,13 +8,17 @@ import {
 	type ServiceImpl,
 } from "@connectrpc/connect";
 import {
+	type AgentReporting,
 	type ControllerReports,
 	createControllerService,
 	type ReportingCluster,
+	reportMessageBytes,
 } from "@plinth/controller";
 import type { References } from "@plinth/db-constraint";
 import { createEventService, type EventLog } from "@plinth/events";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { createLeaseService } from "@plinth/leases";
+import type { Peerings } from "@plinth/peering";
 import {
 	BackupService,
 	ControllerService,
@@ -22,13 +26,17 @@ import {
 	EventService,
 	HistoryService,
 	type ID,
+	LeaseService,
 	ReadRequestSchema,
 	type Resource,
 	ResourceSchema,
 	ResourceService,
 	TypeService,
+	WriteRequestSchema,
 } from "@plinth/proto";
 import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
+import { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import { PeeringService } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
 import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import { ServerService } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
@@ -42,9 +50,10 @@ import {
 	createTypeService,
 	deploymentAuthorizer,
 	enforce,
+	type WatchAdmission,
 } from "@plinth/resource-service";
 import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
-import type { Logger, Runtime } from "@plinth/runtime";
+import type { Logger, Runtime, SuspendableLeases, TimedLeases } from "@plinth/runtime";
 import type { HistorySource, ServerRecord, StorageBackend } from "@plinth/storage";
 import { createBackupService } from "../backup/backup-service.ts";
 import type { StorageCopies } from "../backup/storage-copies.ts";
@@ -61,6 +70,7 @@ import { createServerService } from "../overview/overview-service.ts";
 import type { SharedOverviews } from "../overview/shared-overviews.ts";
 import { eventReaderOf } from "./event-reader.ts";
 import { createHealthService } from "./health-service.ts";
+import { leaseAccessOf } from "./lease-access.ts";
 import { createReflectionService } from "./reflection-service.ts";
 import { createReflectionV1Alpha } from "./reflection-v1alpha.ts";
 
@@ -88,6 +98,7 @@ export interface InterfacesOptions {
 	readonly copies: StorageCopies;
 	readonly references: Pick<References, "deploymentService" | "referenceService">;
 	readonly events: EventLog;
+	readonly peerings: Pick<Peerings, "exchangeService" | "peeringService">;
 	readonly registry: TypeRegistry;
 	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
@@ -96,6 +107,10 @@ export interface InterfacesOptions {
 	readonly controllers: ControllerReports;
 	/** The servers that share the storage. */
 	readonly cluster: ReportingCluster & { readonly own: ServerRecord };
+	/** The leases of the server. While they are suspended, it grants none to others. */
+	readonly leases: Pick<SuspendableLeases, "suspended">;
+	/** The leases of processes that are not servers. */
+	readonly timedLeases: TimedLeases;
 	/** The overviews of the cluster. */
 	readonly overviews: Pick<SharedOverviews, "take">;
 	readonly runtime: Runtime;
@@ -107,6 +122,8 @@ export interface InterfacesOptions {
 	readonly isReady: () => boolean;
 	/** Admits external calls: it checks their token and the limits. */
 	readonly enter: (call: HandlerContext) => void | Promise<void>;
+	/** Admits the watches of external sets. */
+	readonly watchAdmission?: WatchAdmission;
 	/** Observe external calls, the outermost first. */
 	readonly observers: readonly CallObserver[];
 	/** Ends the streams of the external interface with its reason. */
@@ -117,6 +134,9 @@ export interface InterfacesOptions {
 
 /** The type that policies name to grant access to reports on controllers: `internal.v1.Controller`. */
 const controllerReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Controller" };
+
+/** The right to report on controllers that run elsewhere, by their names. */
+const operatorReport = "operator:report";
 
 /** The type that policies name to grant access to overviews of the servers: `internal.v1.Server`. */
 const serverReports: TypeLike = { group: "internal", groupVersion: "v1", kind: "Server" };
@@ -130,14 +150,18 @@ const deploymentReports: TypeLike = { group: "internal", groupVersion: "v1", kin
  */
 const operatorSettle = "operator:settle";
 
-/** The full names of services that need no token. */
-export const tokenlessServices: ReadonlySet<string> = new Set([
-	Health.typeName,
-	ClusterService.typeName,
-]);
-
 /** The limit on a message to a service that decodes messages of callers without a token. */
 export const tokenlessMessageBytes = 4 * 1024;
+
+/** The limit on a message of a peer: it names up to a hundred types. */
+const peerMessageBytes = 64 * 1024;
+
+/** The services that need no token, with the limit on their messages, by full name. Peers have credentials of their own. */
+export const tokenlessServices: ReadonlyMap<string, number> = new Map([
+	[Health.typeName, tokenlessMessageBytes],
+	[ClusterService.typeName, tokenlessMessageBytes],
+	[PeerExchangeService.typeName, peerMessageBytes],
+]);
 
 /** Creates all interfaces of a server, and registers all services on them. */
 export function registerServices(options: InterfacesOptions): Interfaces {
@@ -155,7 +179,11 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 	const trustedCloned = createResourceServiceCloningClient(trustedShared);
 
 	const external = createExternalRouter(options);
-	const resources = createResourceService({ ...common, authorizer });
+	const resources = createResourceService({
+		...common,
+		authorizer,
+		...(options.watchAdmission && { watchAdmission: options.watchAdmission }),
+	});
 	external.service(ResourceService, resources);
 	external.service(
 		HistoryService,
@@ -182,6 +210,7 @@ export function registerServices(options: InterfacesOptions): Interfaces {
 		},
 	);
 	registerOperations(external, resources, options);
+	registerPeerings(external, resources, options);
 	for (const module of options.modules) {
 		module.services(external, { privilegedClient: trustedCloned, logger });
 	}
@@ -220,20 +249,66 @@ function createExternalRouter(options: InterfacesOptions): RpcRouter {
 	});
 }
 
+/** Registers the services of peerings: for users, and for clusters of other owners. */
+function registerPeerings(
+	external: ConnectRouter,
+	resources: ServiceImpl<typeof ResourceService>,
+	{ peerings, cluster }: InterfacesOptions,
+): void {
+	external.service(
+		PeeringService,
+		peerings.peeringService({
+			address: () => cluster.own.address,
+			read: (id, call) => readBy(resources, id, call),
+			write: async (resource, call) => {
+				const request = create(WriteRequestSchema, { resource });
+				return create(ResourceSchema, (await resources.write(request, call)).resource);
+			},
+		}),
+	);
+	external.service(PeerExchangeService, peerings.exchangeService, {
+		readMaxBytes: peerMessageBytes,
+	});
+}
+
+/** Registers the reports on controllers. */
+function registerControllers(
+	external: ConnectRouter,
+	resources: ServiceImpl<typeof ResourceService>,
+	{ authorizer, controllers, cluster, runtime }: InterfacesOptions,
+): void {
+	const read = (id: ID | undefined, call: HandlerContext) => readBy(resources, id, call);
+	const { listReconciles, reportControllers } = ControllerService.method;
+	const agents: AgentReporting = {
+		clock: runtime.clock,
+		authorize: async (call, names) => {
+			const access = await authenticateCall(authorizer, call);
+			for (const name of names) {
+				enforce(access.check(operatorReport, { type: controllerReports, name }));
+			}
+		},
+	};
+	external.service(
+		ControllerService,
+		createControllerService(controllers, { read, cluster, agents }),
+		{
+			interceptors: [
+				requireRead(authorizer, controllerReports, [listReconciles, reportControllers]),
+			],
+			readMaxBytes: reportMessageBytes,
+		},
+	);
+}
+
 /** Registers the services for operators and tools: controllers, backups, health and reflection. */
 function registerOperations(
 	external: ConnectRouter,
 	resources: ServiceImpl<typeof ResourceService>,
 	options: InterfacesOptions,
 ): void {
-	const { registry, authorizer, controllers, cluster, backend, events } = options;
+	const { registry, authorizer, cluster, backend, events } = options;
 	const { copies, runtime, logger, isReady } = options;
-	const read = (id: ID | undefined, call: HandlerContext) => readBy(resources, id, call);
-	external.service(ControllerService, createControllerService(controllers, { read, cluster }), {
-		interceptors: [
-			requireRead(authorizer, controllerReports, [ControllerService.method.listReconciles]),
-		],
-	});
+	registerControllers(external, resources, options);
 	external.service(
 		ServerService,
 		createServerService({
@@ -241,7 +316,7 @@ function registerOperations(
 			admit: async (call) => {
 				const access = await authenticateCall(authorizer, call);
 				enforce(access.check(operatorRead, { type: serverReports, name: "" }));
-				return access;
+				return leaseAccessOf(access);
 			},
 			whenTaken: (call) => exchangeOf(call.values).whenTaken(),
 			clock: runtime.clock,
@@ -258,6 +333,16 @@ function registerOperations(
 	external.service(
 		BackupService,
 		createBackupService({ copies, authorizer, clock: runtime.clock, logger }),
+	);
+	external.service(
+		LeaseService,
+		createLeaseService({
+			leases: options.timedLeases,
+			suspended: () => options.leases.suspended?.message,
+			stopping: options.streamsEnd,
+			accessOf: async (call) => leaseAccessOf(await authenticateCall(authorizer, call)),
+			clock: runtime.clock,
+		}),
 	);
 	external.service(
 		ClusterService,

@@ -1,9 +1,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type References, type ReferencesState, referencesPhases } from "@plinth/db-constraint";
+import { openForAgents } from "../agents-listener/open-for-agents.ts";
+import { formatListenAddress } from "../configuration/listen-address.ts";
+import { ConsoleBuildProcess } from "../console/console-build.ts";
+import { createConsolePages } from "../console/console-pages.ts";
+import { installedConsole } from "../console/installed-console.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { checkOrigin } from "../listener/origin/origin-check.ts";
 import { createPlainEndpoints, type ReadinessReport } from "../listener/plain-endpoints.ts";
-import { createRpcHandler } from "../listener/rpc-handler.ts";
+import type { RequestHandler } from "../listener/request-handler.ts";
+import { createRpcHandler, type PageHandler } from "../listener/rpc-handler.ts";
 import { takeTurns } from "../listener/take-turns.ts";
 import { metricsEndpoint } from "../operations/metrics-endpoint.ts";
 import type { Readiness } from "../operations/readiness.ts";
@@ -18,7 +24,7 @@ import type { ValidatedOptions } from "./validate-options.ts";
 
 /** Options of `openPublicListener`. */
 export interface PublicListenerOptions
-	extends Pick<ValidatedOptions, "authorizer" | "origins" | "tls">,
+	extends Pick<ValidatedOptions, "authorizer" | "origins" | "tls" | "agentSecrets">,
 		Pick<RequestLimits, "turns" | "exchanges" | "meter">,
 		Pick<Telemetry, "metrics" | "calls"> {
 	readonly interfaces: Pick<Interfaces, "external">;
@@ -30,7 +36,7 @@ export interface PublicListenerOptions
 export const closeAfterMs = 1_000;
 
 /**
- * Opens the port for clients. Until the server accepts calls, only the plain endpoints and the health service respond.
+ * Opens the port for clients, and the one for their agents, if there is one. Until the server accepts calls, only the plain endpoints and the health service respond.
  *
  * @throws ListenError.
  */
@@ -53,6 +59,7 @@ export async function openPublicListener(
 		fallback: plainEndpoints,
 		exchanges,
 		special: new Map([[healthWatches.path, healthWatches.serve]]),
+		...(context.options.console !== false && { pages: consolePages(context) }),
 		logger,
 		meter,
 	});
@@ -78,18 +85,43 @@ export async function openPublicListener(
 		...(context.options.http2 && { http2: context.options.http2 }),
 	});
 	tls?.follow(listener);
+	const forAgents = await openAgentsPort(context, options, handler).catch(
+		async (failure: unknown) => {
+			await listener.close(0);
+			throw failure;
+		},
+	);
 	metrics.meter
 		.createObservableGauge("plinth.connections", { description: "Open connections" })
-		.addCallback((result) => result.observe(listener.connections));
+		.addCallback((result) => result.observe(listener.connections + (forAgents?.connections ?? 0)));
 	started.defer(async () => {
 		const tooLong = new ConnectError(
 			"the server is stopping, and the call took too long",
 			Code.Unavailable,
 		);
 		const abortCalls = clock.setTimer(stopLimitMs, () => callsEnd.abort(tooLong));
-		await listener.close(stopLimitMs + closeAfterMs);
+		const limitMs = stopLimitMs + closeAfterMs;
+		await Promise.all([listener.close(limitMs), forAgents?.close(limitMs)]);
 		abortCalls.cancel();
 	});
+	return listener;
+}
+
+/** Opens the port for agents, if there is one. */
+async function openAgentsPort(
+	{ options: { agents, http2 }, limits, runtime, logger }: StartContext,
+	{ agentSecrets: secrets, exchanges, tls }: PublicListenerOptions,
+	handler: RequestHandler,
+): Promise<Listener | undefined> {
+	if (agents === undefined || secrets === undefined) {
+		return undefined;
+	}
+	const listener = await openForAgents({
+		...{ agents, secrets, tls, limits, clock: runtime.clock, logger, handler },
+		...(http2 && { http2 }),
+		onRefused: exchanges.beginPlain,
+	});
+	logger.info({ address: formatListenAddress(listener.address) }, "listens for agents");
 	return listener;
 }
 
@@ -136,3 +168,10 @@ function recovery(awaited: readonly string[]): string {
 
 /** So many deployments are named. */
 const namedReports = 10;
+
+/** The console, which is built if it is not. */
+function consolePages({ logger, started }: StartContext): PageHandler {
+	const build = new ConsoleBuildProcess(logger);
+	started.defer(() => build.stop());
+	return createConsolePages({ installed: installedConsole, build, logger });
+}

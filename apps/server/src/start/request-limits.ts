@@ -6,7 +6,7 @@ import { RequestMeter, type RequestMeterOptions } from "../decoding/request-mete
 import { CallGate } from "../limits/call-gate.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import { Exchanges } from "../listener/exchanges.ts";
-import { tokenlessMessageBytes, tokenlessServices } from "../services/register-services.ts";
+import { tokenlessServices } from "../services/register-services.ts";
 import type { StartContext } from "./start-context.ts";
 import type { Telemetry } from "./start-telemetry.ts";
 import type { ValidatedOptions } from "./validate-options.ts";
@@ -39,7 +39,7 @@ export function createRequestLimits(
 		limits: callLimits,
 		streamsPerConnection: limits.streamsPerConnection,
 		clock,
-		exempt: tokenlessServices,
+		exempt: new Set(tokenlessServices.keys()),
 		onRefused,
 		beforeToken: (call) => openSealedToken(call, secret),
 	});
@@ -53,8 +53,7 @@ export function createRequestLimits(
 	const incomplete = new IncompleteMessages(limits.incompleteBytes, limits.messageBytes, clock);
 	calls.observeIncomplete(incomplete);
 	const metering = {
-		messageBytes: ({ parent }) =>
-			tokenlessServices.has(parent.typeName) ? tokenlessMessageBytes : limits.messageBytes,
+		messageBytes: ({ parent }) => tokenlessServices.get(parent.typeName) ?? limits.messageBytes,
 		turns,
 		incomplete,
 		onRefused: ({ method, subject, error }) =>

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { ControllerManager, ControllerReports } from "@plinth/controller";
+import { createPeerings, type Peerings } from "@plinth/peering";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
 import { ClusterMember } from "../cluster/cluster-member.ts";
@@ -7,6 +8,7 @@ import { formatListenAddress } from "../configuration/listen-address.ts";
 import { openInternal } from "../deployment/open-internal.ts";
 import { takerOf } from "../limits/call-gate.ts";
 import { defaultCallLimits } from "../limits/call-limits.ts";
+import { admitWatches } from "../limits/watch-admission.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
 import { auditWrites } from "../operations/audit.ts";
 import { observeControllers } from "../operations/controller-metrics.ts";
@@ -14,6 +16,8 @@ import { Readiness } from "../operations/readiness.ts";
 import { ownOverview } from "../overview/own-overview.ts";
 import { ProcessProbe } from "../overview/process-probe.ts";
 import { SharedOverviews } from "../overview/shared-overviews.ts";
+import { connectPeer } from "../peering/connect-peer.ts";
+import { reportImports } from "../peering/report-import.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import { type Interfaces, registerServices } from "../services/register-services.ts";
 import { allReports } from "./all-reports.ts";
@@ -39,6 +43,7 @@ export interface RunningParts {
 interface Prepared extends ValidatedOptions, Telemetry, RequestLimits, StartedStorage {
 	readonly readiness: Readiness;
 	readonly cluster: ClusterMember;
+	readonly peerings: Peerings;
 }
 
 /**
@@ -76,7 +81,19 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 		callerOf: ({ values }) => takerOf(values).caller,
 	});
 	started.defer(() => cluster.close());
-	const prepared = { ...validated, ...telemetry, ...requestLimits, ...storage, readiness, cluster };
+	const peerings = createPeerings({
+		backend: storage.unconstrained,
+		identity: storage.identity,
+		registry: validated.registry,
+		leases: storage.leases,
+		connect: connectPeer(context.runtime.clock),
+		...{ runtime: context.runtime, logger },
+		report: reportImports({
+			writeStatus: (request, call) => interfaces.trustedCloned.writeStatus(request, call),
+		}),
+	});
+	const parts = { ...validated, ...telemetry, ...requestLimits, ...storage };
+	const prepared = { ...parts, readiness, cluster, peerings };
 	let manager: ControllerManager | undefined;
 	const interfaces = createInterfaces(context, prepared, () => manager);
 	await openInternalListener(context, prepared);
@@ -93,11 +110,24 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	const scheme = validated.tls === undefined ? "http" : "https";
 	cluster.join(options.advertisedAddress ?? defaultAdvertisedAddress(scheme, listener.address));
 	started.defer(() => cluster.leave());
+	started.use(runPeerings(peerings));
 	return {
 		address: `${scheme}://${formatListenAddress(listener.address)}`,
 		interfaces,
 		reloads: validated.reloads,
 		parts: started.move(),
+	};
+}
+
+/** Runs the imports until it is disposed of. */
+function runPeerings(peerings: Pick<Peerings, "run">): AsyncDisposable {
+	const end = new AbortController();
+	const running = peerings.run(end.signal);
+	return {
+		[Symbol.asyncDispose]: () => {
+			end.abort(new Error("the server is stopping"));
+			return running;
+		},
 	};
 }
 
@@ -109,7 +139,7 @@ function createInterfaces(
 ): Interfaces {
 	const { modules, runtime, logger, limits, acceptsCalls, streamsEnd, callsEnd } = context;
 	const { authorizer, registry, copies, references, histories, events, readiness } = prepared;
-	const { gate, meter, tracing, calls, cluster } = prepared;
+	const { gate, meter, tracing, calls, cluster, leases, timedLeases, peerings } = prepared;
 	const running = () => {
 		const started = manager();
 		if (started === undefined) {
@@ -125,10 +155,11 @@ function createInterfaces(
 		backend: references.store,
 		...{ copies, histories, references, events, registry, authorizer },
 		...{ modules, runtime, logger, limits },
-		...{ acceptsCalls, streamsEnd, cluster, controllers },
+		...{ acceptsCalls, streamsEnd, cluster, controllers, leases, timedLeases, peerings },
 		overviews: overviewsOf(context, prepared, controllers),
 		isReady: () => acceptsCalls() && readiness.isReady,
 		enter: meter.after(gate.enter),
+		watchAdmission: admitWatches(gate, calls, context.callLimits),
 		observers: [tracing.observer, calls.observer, auditWrites(logger)],
 		callsEnd: callsEnd.signal,
 	});
@@ -137,14 +168,18 @@ function createInterfaces(
 /** The overviews of this server, which cost nothing until they are requested. */
 function overviewsOf(
 	{ options, runtime: { clock }, streamsEnd, started }: StartContext,
-	{ cluster, statistics, commits, leases }: Prepared,
+	{ cluster, statistics, commits, recentCommits, heldLeases, timedLeases }: Prepared,
 	controllers: ControllerReports,
 ): SharedOverviews {
 	const process = started.use(new ProcessProbe(clock));
-	const storage = { kind: options.storage.kind, statistics, commits, leases: () => leases.live };
+	const storage = {
+		...{ kind: options.storage.kind, statistics, commits },
+		recentCommits: () => recentCommits.counts(),
+	};
+	const leases = () => ({ held: heldLeases.current(), granted: timedLeases.current() });
 	const server = () => cluster.own;
 	return new SharedOverviews({
-		own: () => ownOverview({ server, controllers, storage, process, clock }),
+		own: () => ownOverview({ server, controllers, storage, leases, process, clock }),
 		...{ cluster, clock, end: streamsEnd },
 	});
 }

@@ -4,12 +4,20 @@ import { EventLog } from "@plinth/events";
 import type { ResourceService } from "@plinth/proto";
 import { createCallerAuthenticator, ensureDefaultTenancy } from "@plinth/resource-service";
 import { SuspendableLeases, type Timer } from "@plinth/runtime";
-import { type HistorySource, WatchDeliveries } from "@plinth/storage";
+import {
+	type HistorySource,
+	type StorageBackend,
+	type StorageIdentity,
+	WatchDeliveries,
+} from "@plinth/storage";
+import { GrantedLeases } from "../leases/granted-leases.ts";
+import { HeldLeases } from "../leases/held-leases.ts";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
 import { measureBatches } from "../operations/batch-metrics.ts";
 import { observeDeliveries } from "../operations/delivery-metrics.ts";
 import { observeEvents } from "../operations/event-metrics.ts";
 import type { Readiness } from "../operations/readiness.ts";
+import { RecentCommits } from "../operations/recent-commits.ts";
 import { observeReferences } from "../operations/reference-metrics.ts";
 import { measureStorage } from "../operations/storage-metrics.ts";
 import { serverName } from "../server-name.ts";
@@ -22,12 +30,20 @@ import type { ValidatedOptions } from "./validate-options.ts";
 export interface StartedStorage extends Pick<OpenStorage, "copies" | "servers" | "statistics"> {
 	/** Its `store` is the storage that services and controllers use. */
 	readonly references: References;
+	/** The storage beside references: for copies of other clusters' resources. */
+	readonly unconstrained: StorageBackend;
+	readonly identity: StorageIdentity | undefined;
 	/** The recent versions of the resources. */
 	readonly histories: HistorySource;
 	readonly leases: SuspendableLeases;
+	/** The leases that this server holds. */
+	readonly heldLeases: Pick<HeldLeases, "current">;
+	/** Leases for processes that are not servers, and those that this server has granted. */
+	readonly timedLeases: GrantedLeases;
 	readonly events: EventLog;
 	/** The commits of this server that have succeeded. */
 	readonly commits: () => number;
+	readonly recentCommits: Pick<RecentCommits, "counts">;
 }
 
 /** Options of `startStorage`. */
@@ -45,7 +61,8 @@ export async function startStorage(
 	{ authorizer, registry, peers, metrics, tracing, readiness, ownService }: StartStorageOptions,
 ): Promise<StartedStorage> {
 	const { options, logger, modules, runtime, started, startEnd, fail } = context;
-	const storage = await openMeasured(context, { metrics, readiness });
+	const recent = new RecentCommits(runtime.clock);
+	const storage = await openMeasured(context, { metrics, readiness, recent });
 	started.defer(() => storage.close());
 	startEnd.throwIfAborted();
 	const events = new EventLog({
@@ -57,11 +74,14 @@ export async function startStorage(
 	started.defer(() => events.close());
 	observeEvents(metrics.meter, events);
 	events.start();
-	const leases = new SuspendableLeases(storage.leases);
+	const heldLeases = new HeldLeases(storage.leases, runtime.clock);
+	const leases = new SuspendableLeases(heldLeases);
 	const { backend, commits } = measureStorage(storage.backend, {
 		clock: runtime.clock,
 		metrics,
 		tracer: tracing.tracer,
+		recent,
+		eachAlone: options.storage.kind === "memory",
 	});
 	const { deployment } = options;
 	const references = await openReferences({
@@ -89,14 +109,21 @@ export async function startStorage(
 	await ensureDefaultTenancy(references.store, runtime);
 	await warnOfUnregistered(backend, registry, logger);
 	startEnd.throwIfAborted();
-	const { copies, servers, statistics, backend: histories } = storage;
-	return { copies, servers, statistics, commits, histories, references, leases, events };
+	const { copies, servers, statistics, identity, backend: histories } = storage;
+	const timedLeases = new GrantedLeases(storage.timedLeases, runtime.clock);
+	const counted = { statistics, commits, recentCommits: recent };
+	const opened = { copies, servers, ...counted, histories, heldLeases, timedLeases };
+	return { ...opened, references, leases, events, unconstrained: backend, identity };
 }
 
 /** Opens the storage. Once it has failed, the server is not ready, and stops unless it is to stay up. */
 function openMeasured(
 	context: StartContext,
-	{ metrics, readiness }: Pick<StartStorageOptions, "metrics" | "readiness">,
+	{
+		metrics,
+		readiness,
+		recent,
+	}: Pick<StartStorageOptions, "metrics" | "readiness"> & { readonly recent: RecentCommits },
 ): Promise<OpenStorage> {
 	const { options, logger, runtime, started, startEnd, stopLimitMs, fail } = context;
 	const { memoryLimitBytes, onStorageFailure = "exit" } = options;
@@ -107,7 +134,7 @@ function openMeasured(
 	return openStorage(options.storage, runtime, logger, {
 		...(memoryLimitBytes !== undefined && { limits: { memoryBytes: memoryLimitBytes } }),
 		deliveries,
-		onBatch: measureBatches(metrics.meter),
+		onBatch: measureBatches(metrics.meter, recent),
 		onFailed: (failure) => {
 			logger.error({ err: failure }, "the storage failed: no write is accepted from now on");
 			readiness.block("storage", failure.message);

@@ -1,8 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { type LeaseManager, LocalLeases, type Logger, type Runtime } from "@plinth/runtime";
+import { newUlid } from "@plinth/resource";
 import {
+	type LeaseManager,
+	LocalLeases,
+	LocalTimedLeases,
+	type Logger,
+	type Runtime,
+	type TimedLeases,
+} from "@plinth/runtime";
+import {
+	type CommitBatch,
 	createMemoryBackend,
 	type EventStorage,
 	type HistorySource,
@@ -15,8 +24,7 @@ import {
 	type StorageStatistics,
 	type WatchDeliveries,
 } from "@plinth/storage";
-import type { EtcdOptions } from "@plinth/storage-etcd";
-import type { CommitBatch } from "@plinth/storage-sqlite";
+import type { EtcdBackendOptions, EtcdOptions } from "@plinth/storage-etcd";
 import { type StorageCopies, sqliteCopies } from "../backup/storage-copies.ts";
 import type { EtcdSettings } from "../configuration/etcd-settings.ts";
 import { openDataDirectory } from "./data-directory.ts";
@@ -34,6 +42,8 @@ export type StorageOptions =
 export interface OpenStorage {
 	readonly backend: StorageBackend & HistorySource;
 	readonly leases: LeaseManager;
+	/** Leases for processes that are not servers, with fences that each commit checks too. */
+	readonly timedLeases: TimedLeases;
 	/** The rows of events. What follows them ends as StorageUnavailable when the storage is closed. */
 	readonly events: EventStorage;
 	/** The servers that use the storage. */
@@ -81,24 +91,28 @@ export async function openStorage(
 	const shared = deliveries && { deliveries };
 	switch (options.kind) {
 		case "memory": {
-			const leases = new LocalLeases();
+			// What an earlier process has stored is lost, and its leases with it.
+			const { leases, timedLeases } = localLeases(runtime, { isFirst: true });
 			const copies = takenElsewhere(
 				"the memory storage has no backups: start the server with --storage sqlite, or export resources with plinth get -o yaml",
 			);
-			const backend = createMemoryBackend({ runtime, leases, limits, ...shared });
+			// In microseconds: no process commits so often that the next one, which starts later, would repeat a version.
+			const afterVersion = Math.floor(runtime.clock.now()) * 1_000;
+			const backend = createMemoryBackend({ runtime, leases, limits, afterVersion, ...shared });
 			const events = new MemoryEventStorage(runtime.clock);
 			const close = async () => {
+				timedLeases.close();
 				events.close();
 				await backend.close();
 			};
 			const servers = new LocalServerDirectory();
 			const statistics = () => backend.statistics();
-			return { backend, leases, events, servers, statistics, copies, close };
+			return { backend, leases, timedLeases, events, servers, statistics, copies, close };
 		}
 		case "sqlite": {
 			const { createSqliteBackend } = await import("@plinth/storage-sqlite");
 			await openDataDirectory(options.directory, logger);
-			const leases = new LocalLeases();
+			const { leases, timedLeases } = localLeases(runtime, { isFirst: false });
 			const path = join(options.directory, databaseFile);
 			const backend = await createSqliteBackend({
 				...{ path, runtime, leases, limits, logger, ...shared },
@@ -110,43 +124,64 @@ export async function openStorage(
 				const copies = await sqliteCopies(backend, join(options.directory, copiesDirectory));
 				const { events, identity } = backend;
 				const servers = new LocalServerDirectory();
-				const close = () => backend.close();
+				const close = async () => {
+					timedLeases.close();
+					await backend.close();
+				};
 				const statistics = () => backend.statistics();
-				return { backend, leases, events, servers, statistics, identity, copies, close };
+				const opened = { backend, leases, timedLeases, events, servers, statistics };
+				return { ...opened, identity, copies, close };
 			} catch (failure) {
 				await backend.close();
 				throw failure;
 			}
 		}
-		case "etcd": {
-			const { createEtcdBackend, EtcdLeases } = await import("@plinth/storage-etcd");
-			const etcd = await etcdOptions(options, runtime, logger);
-			const backend = await createEtcdBackend({
-				...{ ...etcd, limits, ...shared },
+		case "etcd":
+			return openEtcd(options, runtime, logger, {
+				limits,
+				...shared,
+				...(onBatch && { onBatch }),
 				...(onFailed && { onFailed }),
 				...(signal && { signal }),
 			});
-			const leases = new EtcdLeases({
-				...etcd,
-				signal: backend.historyLost,
-				holder: `${hostname()}, process ${process.pid}`,
-			});
-			const close = async () => {
-				await leases.close();
-				await backend.close();
-			};
-			const copies = takenElsewhere(
-				"the server stores its data in etcd: back up etcd with etcdctl snapshot save <file>",
-			);
-			const { events, servers } = backend;
-			const { uid, incarnation, restores } = backend.identity;
-			// A storage that was never restored is identified by its records alone.
-			const identity = restores === 0 ? undefined : { uid, incarnation, restores };
-			const statistics = () => backend.statistics();
-			const opened = { backend, leases, events, servers, statistics, copies, close };
-			return { ...opened, ...(identity && { identity }) };
-		}
 	}
+}
+
+async function openEtcd(
+	options: EtcdSettings,
+	runtime: Runtime,
+	logger: Logger,
+	settings: Pick<EtcdBackendOptions, "limits" | "deliveries" | "onBatch" | "onFailed" | "signal">,
+): Promise<OpenStorage> {
+	const { createEtcdBackend, EtcdLeases } = await import("@plinth/storage-etcd");
+	const etcd = await etcdOptions(options, runtime, logger);
+	const backend = await createEtcdBackend({ ...etcd, ...settings });
+	const leases = new EtcdLeases({
+		...etcd,
+		signal: backend.historyLost,
+		holder: `${hostname()}, process ${process.pid}`,
+	});
+	const close = async () => {
+		await leases.close();
+		await backend.close();
+	};
+	const copies = takenElsewhere(
+		"the server stores its data in etcd: back up etcd with etcdctl snapshot save <file>",
+	);
+	const { events, servers } = backend;
+	const { uid, incarnation, restores } = backend.identity;
+	// A storage that was never restored is identified by its records alone.
+	const identity = restores === 0 ? undefined : { uid, incarnation, restores };
+	const statistics = () => backend.statistics();
+	const { timed: timedLeases } = leases;
+	const opened = { backend, leases, timedLeases, events, servers, statistics, copies, close };
+	return { ...opened, ...(identity && { identity }) };
+}
+
+/** The leases of a storage that only this process can open. */
+function localLeases(runtime: Runtime, { isFirst }: { readonly isFirst: boolean }) {
+	const leases = new LocalLeases(newUlid(runtime));
+	return { leases, timedLeases: new LocalTimedLeases({ leases, clock: runtime.clock, isFirst }) };
 }
 
 /** Backups that the server does not take. */

@@ -13,6 +13,8 @@ import type {
 	ReadResponse,
 	WatchEvent,
 	WatchListRequestSchema,
+	WatchSetEvent,
+	WatchSetRequestSchema,
 	WriteRequestSchema,
 	WriteResponse,
 	WriteStatusRequestSchema,
@@ -93,6 +95,13 @@ export class RuntimeClient implements ResourceClient {
 		options?: CallOptions,
 	): AsyncIterable<WatchEvent> {
 		return this.#options.client.watchList(request, this.#readOptions(options));
+	}
+
+	watchSet(
+		request: MessageInitShape<typeof WatchSetRequestSchema>,
+		options?: CallOptions,
+	): AsyncIterable<WatchSetEvent> {
+		return this.#options.client.watchSet(request, this.#readOptions(options));
 	}
 
 	async write(

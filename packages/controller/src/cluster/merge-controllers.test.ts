@@ -30,7 +30,7 @@ describe("the reports of several servers on one controller", () => {
 				cachedTypes: [{ type: "demo.v1.Artist", size: 10n, indexes: { genre: 2n } }],
 				reconciles: {
 					...{ succeeded: 5n, failed: 1n, total: durationFromMs(10) },
-					longest: durationFromMs(7),
+					...{ longest: durationFromMs(7), durations: [4n, 2n] },
 					lastFailure: { message: "new", occurredAt: timestampFromMs(5_000) },
 				},
 				ownWrites: { noted: 1n, longestWait: durationFromMs(3) },
@@ -49,6 +49,7 @@ describe("the reports of several servers on one controller", () => {
 				cachedTypes: [{ type: "demo.v1.Artist", size: 11n, indexes: { genre: 3n } }],
 				reconciles: {
 					...{ succeeded: 6n, total: durationFromMs(20), longest: durationFromMs(9) },
+					durations: [1n, 2n, 3n],
 					lastFailure: { message: "old", occurredAt: timestampFromMs(4_000) },
 				},
 				ownWrites: { noted: 2n, longestWait: durationFromMs(8) },
@@ -68,6 +69,7 @@ describe("the reports of several servers on one controller", () => {
 			cachedTypes: [{ type: "demo.v1.Artist", size: 21n, indexes: { genre: 5n } }],
 			reconciles: {
 				...{ succeeded: 11n, failed: 1n, total: durationFromMs(30), longest: durationFromMs(9) },
+				durations: [5n, 4n, 3n],
 				lastFailure: { message: "new" },
 			},
 			ownWrites: { noted: 3n, longestWait: durationFromMs(8) },

@@ -110,11 +110,18 @@ function mergeReconciles(all: readonly Reconciles[]): Reconciles {
 		dropped: total(({ dropped }) => dropped),
 		total: durationFromMs(sum(all.map((each) => msOf(each.total)))),
 		longest: durationFromMs(Math.max(0, ...all.map(({ longest }) => msOf(longest)))),
+		durations: mergeDurations(all.map(({ durations }) => durations)),
 		...present({
 			lastFailure: newest(all.map(({ lastFailure }) => lastFailure)),
 			endlessChain: newest(all.map(({ endlessChain }) => endlessChain)),
 		}),
 	});
+}
+
+/** Servers of older versions report none. */
+function mergeDurations(all: readonly (readonly bigint[])[]): bigint[] {
+	const length = Math.max(0, ...all.map((each) => each.length));
+	return Array.from({ length }, (_, bucket) => sumBig(all.map((each) => each[bucket] ?? 0n)));
 }
 
 function mergeOwnWrites(all: readonly OwnWrites[]): OwnWrites {

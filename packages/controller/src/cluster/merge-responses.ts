@@ -13,21 +13,29 @@ import {
 	type ServerSchema,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
 import { maxKeys } from "../manager/controller-messages.ts";
+import { agentsOf, controllersOf, keysOf, newestReports } from "./agent-reports.ts";
 import type { ServerReport } from "./cluster.ts";
 import { byDuration, mergeControllers } from "./merge-controllers.ts";
 
-/** The controllers of all servers. */
+/** What becomes of the reports of agents: the server that has asked all others merges them, and one that it asks does not. */
+type OfAgents = "merged" | "apart";
+
+/** The controllers of all servers, and of the agents that have reported to them. */
 export function mergeListings(
 	reports: readonly ServerReport<ListControllersResponse>[],
+	of: OfAgents = "merged",
 ): ListControllersResponse {
 	const responses = responsesOf(reports);
+	const reported = responses.flatMap((each) => each.agents);
+	const agents = of === "merged" ? newestReports(reported) : [];
 	const byName = Map.groupBy(
-		responses.flatMap(({ controllers }) => controllers),
+		[...responses.flatMap(({ controllers }) => controllers), ...controllersOf(agents)],
 		({ name }) => name,
 	);
 	const holds = responses.flatMap(({ holdsLease }) => holdsLease ?? []);
 	return create(ListControllersResponseSchema, {
 		controllers: [...byName.values()].flatMap((all) => mergeControllers(all) ?? []),
+		agents: of === "merged" ? agentsOf(agents) : reported,
 		...(holds.length > 0 && { holdsLease: holds.includes(true) }),
 		servers: reports.flatMap((report) => {
 			const { holdsLease } = report.response ?? {};
@@ -39,22 +47,32 @@ export function mergeListings(
 	});
 }
 
-/** One controller of all servers that have it; `undefined` if none does. */
+/** One controller of all servers and agents that have it; `undefined` if none does. */
 export function mergeDetails(
 	reports: readonly ServerReport<GetControllerResponse>[],
+	of: OfAgents = "merged",
 ): GetControllerResponse | undefined {
 	const responses = responsesOf(reports);
-	const controller = mergeControllers(responses.flatMap((each) => each.controller ?? []));
+	const reported = responses.flatMap((each) => each.agents);
+	if (of === "apart" && responses.every(({ controller }) => controller === undefined)) {
+		return reported.length === 0
+			? undefined
+			: create(GetControllerResponseSchema, { agents: reported });
+	}
+	const agents = of === "merged" ? newestReports(reported) : [];
+	const controller = mergeControllers([
+		...responses.flatMap((each) => each.controller ?? []),
+		...controllersOf(agents),
+	]);
 	return (
 		controller &&
 		create(GetControllerResponseSchema, {
 			controller,
-			failing: responses
-				.flatMap(({ failing }) => failing)
+			agents: of === "merged" ? agentsOf(agents) : reported,
+			failing: [...responses.flatMap(({ failing }) => failing), ...keysOf(agents, "failing")]
 				.sort((a, b) => failingSinceMs(a) - failingSinceMs(b))
 				.slice(0, maxKeys),
-			running: responses
-				.flatMap(({ running }) => running)
+			running: [...responses.flatMap(({ running }) => running), ...keysOf(agents, "running")]
 				.sort((a, b) => byDuration(b.inState, a.inState))
 				.slice(0, maxKeys),
 			servers: reports.flatMap(serverInits),

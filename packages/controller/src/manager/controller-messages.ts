@@ -27,20 +27,21 @@ export const maxKeys = 100;
  */
 export function controllerMessage(state: ControllerState, server: string | undefined): Controller {
 	const message = withoutServer(state);
-	if (server !== undefined) {
-		const { phase, inPhase, restarts, lastError, requests, reconciles, shards } = message;
-		message.servers = [
-			create(ControllerOnServerSchema, {
-				...{ server, phase, restarts },
-				...(inPhase && { inPhase }),
-				...(lastError && { lastError }),
-				...(requests && { requests }),
-				...(reconciles && { reconciles }),
-				...(shards && { shards }),
-			}),
-		];
-	}
-	return message;
+	return server === undefined ? message : controllerOn(message, server, false);
+}
+
+/** A controller that is in its state on the server or agent of that name. */
+export function controllerOn(message: Controller, server: string, isAgent: boolean): Controller {
+	const { phase, inPhase, restarts, lastError, requests, reconciles, shards } = message;
+	const on = create(ControllerOnServerSchema, {
+		...{ server, phase, restarts, isAgent },
+		...(inPhase && { inPhase }),
+		...(lastError && { lastError }),
+		...(requests && { requests }),
+		...(reconciles && { reconciles }),
+		...(shards && { shards }),
+	});
+	return create(ControllerSchema, { ...message, servers: [on] });
 }
 
 function withoutServer(state: ControllerState): Controller {
@@ -81,6 +82,7 @@ function withoutServer(state: ControllerState): Controller {
 			dropped: BigInt(reconciles.dropped),
 			total: durationOf(reconciles.totalMs),
 			longest: durationOf(reconciles.longestMs),
+			durations: reconciles.durations.map(BigInt),
 			...(lastFailure && { lastFailure: lastFailureInit(lastFailure) }),
 			...(endlessChain && {
 				endlessChain: { ...endlessChain, occurredAt: timestampFromMs(endlessChain.atMs) },

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
 	Code,
 	ConnectError,
@@ -15,7 +16,16 @@ import {
 	ListControllersResponseSchema,
 	type ListReconcilesResponse,
 	ListReconcilesResponseSchema,
+	type ReportControllersRequest,
 } from "@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js";
+import type { Clock } from "@plinth/runtime";
+import {
+	AgentReports,
+	reportIntervalMs,
+	reportsOn,
+	withoutKeys,
+} from "../cluster/agent-reports.ts";
+import { checkReport } from "../cluster/check-report.ts";
 import type { ReportingCluster, ReportQuestion, ServerReport } from "../cluster/cluster.ts";
 import { mergeDetails, mergeListings, mergeReconciles } from "../cluster/merge-responses.ts";
 import type { PooledKey } from "../queue/worker-pool.ts";
@@ -35,14 +45,24 @@ export interface ControllerServiceOptions {
 	readonly read: (id: ID | undefined, call: HandlerContext) => Promise<Resource>;
 	/** The cluster of which all servers report. Without it, reports are those of the manager alone, and name no server. */
 	readonly cluster?: ReportingCluster;
+	/** Accepts reports of agents. Without it, there are none. */
+	readonly agents?: AgentReporting;
 }
 
-/** Serves the reports of a manager, and of those of other servers, as a read-only Connect service. */
+/** How reports of agents are accepted. */
+export interface AgentReporting {
+	readonly clock: Pick<Clock, "monotonic">;
+	/** Checks that the caller may report on controllers of these names. @throws ConnectError PermissionDenied. */
+	readonly authorize: (call: HandlerContext, controllers: readonly string[]) => Promise<void>;
+}
+
+/** Serves the reports of a manager, of those of other servers, and of agents, as a Connect service. */
 export function createControllerService(
 	manager: ControllerReports,
-	{ read, cluster }: ControllerServiceOptions,
+	{ read, cluster, agents }: ControllerServiceOptions,
 ): ServiceImpl<typeof ControllerService> {
-	const own = new OwnReports(manager, () => cluster?.own.name);
+	const ofAgents = agents && new AgentReports(agents.clock);
+	const own = new OwnReports(manager, () => cluster?.own.name, ofAgents);
 	/** The own response with those of the other servers, in the order of their names. */
 	const reports = async <T>(
 		response: T | undefined,
@@ -61,14 +81,13 @@ export function createControllerService(
 	return {
 		async listControllers(request, call) {
 			const response = own.list();
-			return mergeListings(
-				await reports(response, request, call, (transport, options) =>
-					createClient(ControllerService, transport).listControllers(
-						{ thisServerOnly: true },
-						options,
-					),
+			const all = await reports(response, request, call, (transport, options) =>
+				createClient(ControllerService, transport).listControllers(
+					{ thisServerOnly: true },
+					options,
 				),
 			);
+			return mergeListings(all, request.thisServerOnly ? "apart" : "merged");
 		},
 		async getController(request, call) {
 			const { name } = request;
@@ -77,7 +96,7 @@ export function createControllerService(
 					.getController({ name, thisServerOnly: true }, options)
 					.catch(undefinedIfNotFound),
 			);
-			const response = mergeDetails(all);
+			const response = mergeDetails(all, request.thisServerOnly ? "apart" : "merged");
 			if (response === undefined) {
 				throw new ConnectError(notFound(name, all), Code.NotFound);
 			}
@@ -95,6 +114,13 @@ export function createControllerService(
 				),
 			);
 		},
+		async reportControllers(request, call) {
+			if (agents === undefined || ofAgents === undefined) {
+				throw new ConnectError("this server accepts no reports", Code.Unimplemented);
+			}
+			await acceptReport(request, call, manager, agents.authorize, ofAgents);
+			return { interval: durationFromMs(reportIntervalMs) };
+		},
 		getDependencyGraph() {
 			const graph = manager.graph();
 			return create(GetDependencyGraphResponseSchema, {
@@ -107,21 +133,49 @@ export function createControllerService(
 	};
 }
 
-/** The reports of this server, without the servers that were asked. */
+/** Accepts the report of an agent. @throws ConnectError */
+async function acceptReport(
+	request: ReportControllersRequest,
+	call: HandlerContext,
+	manager: Pick<ControllerReports, "state">,
+	authorize: AgentReporting["authorize"],
+	reports: AgentReports,
+): Promise<void> {
+	checkReport(request);
+	const names = request.controllers.map(({ controller }) => controller?.name ?? "");
+	await authorize(call, names);
+	const both = manager.state().controllers.find(({ name }) => names.includes(name));
+	if (both !== undefined) {
+		throw new ConnectError(
+			`the servers run a controller ${both.name} themselves: load its module either at servers or at agents`,
+			Code.FailedPrecondition,
+		);
+	}
+	reports.accept(request);
+}
+
+/** The reports of this server, without the servers that were asked, and with those that agents have sent to it. */
 class OwnReports {
 	readonly #manager: ControllerReports;
 	readonly #server: () => string | undefined;
+	readonly #agents: AgentReports | undefined;
 
 	/** @param server - the name of this server, if it has one. */
-	constructor(manager: ControllerReports, server: () => string | undefined) {
+	constructor(
+		manager: ControllerReports,
+		server: () => string | undefined,
+		agents: AgentReports | undefined,
+	) {
 		this.#manager = manager;
 		this.#server = server;
+		this.#agents = agents;
 	}
 
 	list(): ListControllersResponse {
 		const { controllers, holdsLease } = this.#manager.state();
 		return create(ListControllersResponseSchema, {
 			controllers: controllers.map((each) => controllerMessage(each, this.#server())),
+			agents: [...withoutKeys(this.#agents?.list() ?? [])],
 			...(holdsLease !== undefined && { holdsLease }),
 		});
 	}
@@ -130,13 +184,15 @@ class OwnReports {
 	get(name: string): GetControllerResponse | undefined {
 		const state = this.#manager.state().controllers.find((each) => each.name === name);
 		const work = this.#manager.work(name, maxKeys);
+		const agents = [...reportsOn(name, this.#agents?.list() ?? [])];
 		if (state === undefined || work === undefined) {
-			return undefined;
+			return agents.length === 0 ? undefined : create(GetControllerResponseSchema, { agents });
 		}
 		const shown = (keys: readonly PooledKey[]) =>
 			keys.map((key) => reconcileInit(name, key, this.#server()));
 		return create(GetControllerResponseSchema, {
 			controller: controllerMessage(state, this.#server()),
+			agents,
 			failing: shown(work.failing),
 			running: shown(work.running),
 		});

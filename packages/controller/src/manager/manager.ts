@@ -83,9 +83,12 @@ export interface ControllerManager {
 	graph(): DependencyGraph;
 }
 
+/** The lease of the singleton controllers of a server, unless `leaseName` names another one. */
+export const singletonLease = "controllers";
+
 /** Creates a manager without controllers. */
 export function createControllerManager(options: ControllerManagerOptions): ControllerManager {
-	const { client, leases, leaseName = "controllers" } = options;
+	const { client, leases, leaseName = singletonLease } = options;
 	const cloningClient = options.cloningClient ?? createResourceServiceCloningClient(client);
 	const runtime = options.runtime ?? systemRuntime;
 	const { logger = silentLogger, events = noEvents } = options;

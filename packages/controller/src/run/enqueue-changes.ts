@@ -28,8 +28,9 @@ export function enqueueOnChange(
 		};
 	}
 	return (change) => {
-		const { id, version } = change.kind === "deleted" ? change.previous : change.current;
-		if (id !== undefined && when(change)) {
+		const { id, version, origin } = change.kind === "deleted" ? change.previous : change.current;
+		// Copies of other clusters' resources are managed at home.
+		if (id !== undefined && origin === undefined && when(change)) {
 			reconciler.enqueue(id, "live", change.kind === "deleted" ? undefined : version);
 		}
 	};

@@ -73,7 +73,7 @@ export class Reconciler {
 			mustWait: (key) => ownWrites.mustWait(key),
 			work: (id, task) => {
 				const workScope = gate === undefined ? scope : gate.scopeOf(task.key);
-				return workScope !== undefined && this.#canBeDecoded(id)
+				return workScope !== undefined && this.#canBeReconciled(id)
 					? this.#reconcile(id, task, workScope)
 					: skipped;
 			},
@@ -185,12 +185,17 @@ export class Reconciler {
 
 	/**
 	 * Whether the cached resource, if any, can be decoded. Otherwise it is not reconciled: its desired state
-	 * is unknown, and it is not deleted. Its next version is enqueued again.
+	 * is unknown, and it is not deleted. Its next version is enqueued again. A copy of another cluster's resource is not
+	 * reconciled either: its own cluster does that, and nothing here can write it.
 	 */
-	#canBeDecoded(id: ID): boolean {
+	#canBeReconciled(id: ID): boolean {
 		const { manages } = this.#scope.environment.controller;
 		try {
-			void this.#cache.get(manages, id)?.data;
+			const cached = this.#cache.get(manages, id);
+			if (cached?.resource.origin !== undefined) {
+				return false;
+			}
+			void cached?.data;
 			return true;
 		} catch (error) {
 			if (error instanceof DecodeError) {

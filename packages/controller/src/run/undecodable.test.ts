@@ -3,7 +3,7 @@ import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { defineIndex } from "@plinth/cache";
 import { createInProcessTransport } from "@plinth/in-process";
-import { ControllerService, type Resource, ResourceSchema } from "@plinth/proto";
+import { ControllerService, OriginSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
@@ -40,6 +40,22 @@ function recorder() {
 	});
 	return { controller, reconciled };
 }
+
+it("a controller does not reconcile copies of other clusters' resources, and still maps them", async () => {
+	await using bench = new TestBench();
+	const copied = { origin: create(OriginSchema, { cluster: "west" }) };
+	bench.service.put({ ...demo(Artist, "ella", "voice"), ...copied });
+	bench.service.put({ ...demo(Album, "blue", "miles"), ...copied });
+	bench.service.put(demo(Artist, "miles", "trumpet"));
+	const { controller, reconciled } = recorder();
+	await bench.start([controller]);
+	expect(reconciled).toEqual(["miles:trumpet:1"]);
+	bench.service.put({ ...demo(Artist, "ella", "scat"), ...copied });
+	bench.service.put({ ...demo(Album, "bess", "ella"), ...copied });
+	bench.service.put({ ...demo(Album, "kind", "miles"), ...copied });
+	await bench.advance(1_000);
+	expect(reconciled).toEqual(["miles:trumpet:1", "miles:trumpet:2"]);
+});
 
 describe("a controller whose types can't decode what is stored", () => {
 	it("starts, reconciles all others, and reports it, without retries", async () => {

@@ -9,6 +9,7 @@ import {
 	unlessAborted,
 } from "@plinth/runtime";
 import { assignShards } from "./assign-shards.ts";
+import { serverLeasePrefix, shardLeaseName } from "./shard-leases.ts";
 import { shardCount } from "./shard-of.ts";
 
 /** A run of a controller that works on the shards which its server holds. */
@@ -166,7 +167,7 @@ export class Shards {
 			void this.#until(() => !this.#wanted.has(shard), signal, settled.signal).then(() =>
 				unwanted.abort(new Error(`shard ${shard} belongs to another server`)),
 			);
-			const hold = await this.#acquire(`${this.#options.name}-shard-${shard}`, unwanted.signal);
+			const hold = await this.#acquire(shardLeaseName(this.#options.name, shard), unwanted.signal);
 			if (hold !== undefined) {
 				await this.#work(shard, hold, unwanted.signal);
 				await this.#release(hold, signal);
@@ -244,6 +245,6 @@ export class Shards {
 	}
 
 	get #serverPrefix(): string {
-		return `${this.#options.name}-server-`;
+		return serverLeasePrefix(this.#options.name);
 	}
 }

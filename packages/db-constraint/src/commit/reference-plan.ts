@@ -390,6 +390,12 @@ export class ReferencePlan {
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
 		authorization.enforceWith(reference, resource);
+		if (resource.origin !== undefined && unresolved === undefined) {
+			// Its removal would not wait for the references to it.
+			throw refuse(
+				`${path} references ${displayKey(target)}, which is a copy of a resource of another cluster`,
+			);
+		}
 		const uid = resource.id?.uid ?? "";
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
 			throw new RetryableConflict(`${displayKey(target)} was replaced by another incarnation`);

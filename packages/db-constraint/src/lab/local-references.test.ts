@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import { OriginSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { Refused } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
@@ -26,6 +27,20 @@ describe("references within a deployment", () => {
 		);
 		await expect(write).rejects.toSatisfy((it) => it instanceof Refused && it.code === 9);
 		expect(Code.FailedPrecondition).toBe(9);
+	});
+
+	it("refuses a reference to a copy of another cluster's resource, whose removal would not wait for it", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		await lab.run(alpha.write(thing("target")));
+		const stored = await alpha.read(id("target"));
+		const copy = { ...thing("copy"), origin: create(OriginSchema, { cluster: "west" }) };
+		await alpha.backend.commit([
+			{ op: "put", resource: { ...copy, id: { ...id("copy"), uid: "c" } }, expectedVersion: "" },
+		]);
+		await expect(lab.run(alpha.write(thing("user", { needs: to("copy") })))).rejects.toThrow(
+			"needs references alpha.Thing default/default/copy, which is a copy of a resource of another cluster",
+		);
+		expect(await alpha.read(id("target"))).toEqual(stored);
 	});
 
 	it("refuses to delete a resource that is referenced with BLOCK, and leaves no records behind", async () => {

@@ -1,5 +1,6 @@
 import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { type Origin, OriginSchema } from "@plinth/proto";
 import { defineType, newUlid, referenceTo } from "@plinth/resource";
 import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
@@ -11,7 +12,10 @@ import { Lab, make } from "./lab.fixture.ts";
 import { oneDeployment, type ThingInit, thing, to } from "./things.fixture.ts";
 
 /** A deployment whose storage is older than its schema of references. */
-async function olderStorage(resources: Readonly<Record<string, ThingInit>>) {
+async function olderStorage(
+	resources: Readonly<Record<string, ThingInit>>,
+	origins: Readonly<Record<string, Origin>> = {},
+) {
 	const lab = new Lab(1);
 	const backend = createMemoryBackend({ runtime: lab.runtime });
 	for (const [name, init] of Object.entries(resources)) {
@@ -20,7 +24,10 @@ async function olderStorage(resources: Readonly<Record<string, ThingInit>>) {
 		await backend.commit([
 			{
 				op: "put",
-				resource: { ...resource, id, generation: newUlid(lab.runtime) },
+				resource: {
+					...{ ...resource, id, generation: newUlid(lab.runtime) },
+					...(origins[name] && { origin: origins[name] }),
+				},
 				expectedVersion: "",
 			},
 		]);
@@ -31,6 +38,15 @@ async function olderStorage(resources: Readonly<Record<string, ThingInit>>) {
 }
 
 describe("references without a target or without a schema", () => {
+	it("are not derived for copies of other clusters' resources", async () => {
+		const { alpha, id } = await olderStorage(
+			{ copy: { needs: to("missing") }, own: { needs: to("missing") } },
+			{ copy: create(OriginSchema, { cluster: "west" }) },
+		);
+		expect(await alpha.shadow(id("own"))).toBeDefined();
+		expect(await alpha.shadow(id("copy"))).toBeUndefined();
+	});
+
 	it("do not let an older pass change the record of a newer schema", async () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha } = await oneDeployment({}, (backend) =>

@@ -335,7 +335,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 26,
+		seed: 45,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",

@@ -74,8 +74,8 @@ export class FollowedRegistry {
 		if (!this.sources.isComplete) {
 			return this.#storedAsOf;
 		}
-		const ms = this.sources.upToDateMs() ?? 0;
-		return ms < this.#options.runtime.clock.now() ? new Date(ms) : undefined;
+		// Not by comparing with the time: that may go on in between.
+		return this.sources.followed().areAll ? undefined : new Date(this.sources.upToDateMs() ?? 0);
 	}
 
 	/** Loads the stored view, once. A meta deployment is not followed before `follow`. Never rejects. */

@@ -186,10 +186,13 @@ export class SchemaPass {
 			{ type: family, tenancy, namePrefix: "" },
 			{ consistency: "strong" },
 		);
-		return resources
-			.flatMap(({ id }) => (id === undefined ? [] : [keyOf(id, "")]))
-			.map((key) => ({ key, text: localKeyString(key) }))
-			.sort((a, b) => (a.text < b.text ? -1 : 1));
+		return (
+			resources
+				// Copies of other clusters' resources have no shadows.
+				.flatMap(({ id, origin }) => (id === undefined || origin ? [] : [keyOf(id, "")]))
+				.map((key) => ({ key, text: localKeyString(key) }))
+				.sort((a, b) => (a.text < b.text ? -1 : 1))
+		);
 	}
 
 	async #read(): Promise<StoredDescriptor | undefined> {

@@ -10,6 +10,7 @@ import {
 	ResourceService,
 	StatusSchema,
 	WatchListRequestSchema,
+	WatchSetRequestSchema,
 	WriteRequestSchema,
 	WriteStatusRequestSchema,
 } from "@plinth/proto";
@@ -83,6 +84,13 @@ export function drawRequest(random: Random): ValidRequest {
 		case 6: {
 			const message = create(MutateAndValidateRequestSchema, { resource: drawResource(random) });
 			return { method: method.mutateAndValidate, message };
+		}
+		case 7: {
+			const watches = types.map((watched, index) => ({
+				id: `${index}`,
+				request: { type: typeOf(watched.type) },
+			}));
+			return { method: method.watchSet, message: create(WatchSetRequestSchema, { watches }) };
 		}
 		default:
 			return {

@@ -8,6 +8,7 @@ import { ReadFilter } from "../access/read-filter.ts";
 import { malformedValue, missing } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
 import { resourceServiceLimits } from "../requests/limits.ts";
+import { notBeforeHeader, pagesHeader } from "../requests/position.ts";
 import {
 	checkPageSize,
 	queryTenancy,
@@ -55,11 +56,15 @@ export async function list(
 	}
 	const { resources, more } = page;
 	const last = resources.at(-1);
+	const nextPageToken =
+		more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "";
+	if (nextPageToken !== "" && list.key !== undefined && call.requestHeader.has(notBeforeHeader)) {
+		call.responseHeader.set(pagesHeader, list.key);
+	}
 	return {
 		$typeName: "plinth.resource.v1.ListResponse",
 		resources: resources.map(context.jsonForms.formFor(call)),
-		nextPageToken:
-			more && last !== undefined ? context.pagedLists.tokenAfter(list, last, pageToken) : "",
+		nextPageToken,
 		version: list.snapshot.version,
 		typeVersion: list.snapshot.familyVersion,
 	};

@@ -1,6 +1,6 @@
 import { Code, type HandlerContext } from "@connectrpc/connect";
 import type { ReadRequest, Resource } from "@plinth/proto";
-import { NotFound } from "@plinth/storage";
+import { NotFound, storedAs } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import {
 	decideOnStored,
@@ -28,7 +28,10 @@ export async function read(
 	enforce(decision);
 	let resource: Resource;
 	try {
-		resource = await context.backend.read(id, { consistency });
+		resource =
+			consistency === "eventual" && context.backend.lookupNow !== undefined
+				? storedAs(id, context.backend.lookupNow(id))
+				: await context.backend.read(id, { consistency });
 	} catch (failure) {
 		throw failure instanceof NotFound
 			? await notFoundError(context.backend, id, Code.NotFound)

@@ -66,7 +66,7 @@ export class WatchList
 					}
 					message = this.#follow(value, view.eventFor(value));
 				}
-				this.#throwIfEnded();
+				this.throwIfTokenEnded();
 				if (message !== undefined) {
 					return { done: false, value: message };
 				}
@@ -92,7 +92,7 @@ export class WatchList
 					}
 					message = this.#follow(event, opened.view.eventFor(event));
 				}
-				this.#throwIfEnded();
+				this.throwIfTokenEnded();
 				if (message !== undefined) {
 					return message;
 				}
@@ -108,8 +108,13 @@ export class WatchList
 		return message;
 	}
 
-	/** Events that the storage has already returned must not be sent after the token has ended. */
-	#throwIfEnded(): void {
+	/**
+	 * Must be called before a message that was returned earlier is sent: what was read with the caller's token must not be
+	 * sent after the token has ended.
+	 *
+	 * @throws ConnectError Unauthenticated.
+	 */
+	throwIfTokenEnded(): void {
 		if (this.#opened?.ended?.aborted) {
 			void this.#opened.events.return?.();
 			throw tokenEnded();

@@ -27,6 +27,8 @@ export const resourceServiceLimits = {
 	errorDetailBytes: 8 * 1_024,
 	/** Lists that are read in pages at the same time. A new one evicts the oldest. */
 	pagedLists: 1_000,
+	/** Characters of the id of a watch in a set. */
+	watchIdLength: 64,
 } as const;
 
 const metadataKeyPattern = /^[A-Za-z0-9./_-]{1,128}$/;
@@ -148,6 +150,10 @@ export function approximateSize(resource: Resource): number {
 	}
 	for (const reference of resource.ownerReferences) {
 		size += nameSize(reference) + reference.uid.length + reference.region.length;
+	}
+	const { origin } = resource;
+	if (origin !== undefined) {
+		size += 512 + origin.partition.length + origin.peering.length + 32 * origin.path.length;
 	}
 	return size;
 }

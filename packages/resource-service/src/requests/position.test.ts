@@ -1,10 +1,10 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { idOf } from "@plinth/resource";
+import { idOf, typeOf } from "@plinth/resource";
 import { decorateBackend, NotFound, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { PolicyAuthorizer } from "../access/policy-authorizer.ts";
 import { Artist, artist } from "../demo.fixture.ts";
-import { connections, startService } from "../service.fixture.ts";
+import { connections, directConnections, startService } from "../service.fixture.ts";
 import { notBeforeHeader, positionHeader } from "./position.ts";
 
 /** A server of a cluster that has applied nothing since version `applied` until somebody makes it catch up. */
@@ -30,8 +30,8 @@ function lagging(behind: { applied: number; catchUps: number }) {
 
 const id = idOf(Artist, "miles");
 
-describe.each(connections)("the position of a caller, %s", (connection) => {
-	it("makes a server catch up that lags behind it, once", async () => {
+describe.each(directConnections)("a server that lags, %s", (connection) => {
+	it("catches up with the position of a caller, once", async () => {
 		const behind = { applied: Number.POSITIVE_INFINITY, catchUps: 0 };
 		await using t = await startService(connection, { decorate: lagging(behind) });
 		const { resource } = await t.client.write({ resource: artist("miles") });
@@ -44,7 +44,9 @@ describe.each(connections)("the position of a caller, %s", (connection) => {
 		await t.client.read({ id }, { headers });
 		expect(behind.catchUps).toBe(1);
 	});
+});
 
+describe.each(connections)("the position of a caller, %s", (connection) => {
 	it("is returned by every unary call that names one, no older than what the response shows", async () => {
 		await using t = await startService(connection);
 		const positions: number[] = [];
@@ -62,6 +64,38 @@ describe.each(connections)("the position of a caller, %s", (connection) => {
 		expect(positions.every((each) => each >= version)).toBe(true);
 		expect(positions[2]).toBeGreaterThanOrEqual(Number(list.version));
 		expect(positions[4]).toBeGreaterThanOrEqual(Number(deleted.version));
+	});
+
+	it("is returned with failures, and with the refusal of a position that the storage has not reached", async () => {
+		await using t = await startService(connection);
+		const positionOf = async (notBefore: string) => {
+			const failure = await t.client
+				.read({ id }, { headers: { [notBeforeHeader]: notBefore } })
+				.catch(ConnectError.from);
+			return [
+				failure instanceof ConnectError && failure.code,
+				failure instanceof ConnectError && failure.metadata.get(positionHeader),
+			];
+		};
+		const list = await t.client.list({ type: Artist.type, tenancy: {} });
+		expect(await positionOf("0")).toEqual([Code.NotFound, list.version]);
+		expect(await positionOf("9999999999999999")).toEqual([Code.OutOfRange, list.version]);
+	});
+
+	it("comes with the key of a list that has more pages", async () => {
+		await using t = await startService(connection);
+		await t.client.write({ resource: artist("miles") });
+		await t.client.write({ resource: artist("john") });
+		const keys: (string | null)[] = [];
+		const list = (pageToken: string, headers: Record<string, string>) =>
+			t.client.list(
+				{ type: Artist.type, tenancy: {}, pageSize: 1, pageToken },
+				{ headers, onHeader: (fields: Headers) => keys.push(fields.get("x-plinth-pages")) },
+			);
+		const { nextPageToken } = await list("", { [notBeforeHeader]: "0" });
+		await list(nextPageToken, { [notBeforeHeader]: "0" });
+		await list("", {});
+		expect(keys).toEqual([nextPageToken.split(".")[0], null, null]);
 	});
 
 	it("is not returned to a call that names none", async () => {
@@ -89,6 +123,19 @@ describe.each(connections)("the position of a caller, %s", (connection) => {
 			break;
 		}
 		expect(behind.catchUps).toBe(1);
+	});
+
+	it("holds for all watches of a set together, which a server refuses as a whole", async () => {
+		await using t = await startService(connection);
+		const list = await t.client.list({ type: Artist.type, tenancy: {} });
+		const watches = [{ id: "a", request: { type: typeOf(Artist.type) } }];
+		const headers = { [notBeforeHeader]: "999999" };
+		const set = t.client.watchSet({ watches }, { headers })[Symbol.asyncIterator]();
+		const failure = await set.next().catch(ConnectError.from);
+		expect(failure).toMatchObject({ code: Code.OutOfRange });
+		expect(failure instanceof ConnectError && failure.metadata.get(positionHeader)).toBe(
+			list.version,
+		);
 	});
 
 	it("lets nobody make a server catch up who has no token", async () => {

@@ -14,10 +14,17 @@ export const notBeforeHeader = "x-plinth-not-before";
 
 /**
  * The header of a response to a call with `x-plinth-not-before`: a version that the server has reached, and that is no
- * older than what the response shows. Positions are versions of the storage, which are never issued twice, not even
- * after a restore.
+ * older than what the response shows. Failures have it too: NotFound shows that something is missing. It is lower than the
+ * version that the call names only if the call was refused because of that. Positions are versions of the storage, which
+ * are never issued twice, not even after a restore.
  */
 export const positionHeader = "x-plinth-position";
+
+/**
+ * The header of a response to a call with `x-plinth-not-before`, if it is a List that has more pages: the part that the tokens
+ * of all pages have in common. This server holds their snapshot, so that an agent requests them from it.
+ */
+export const pagesHeader = "x-plinth-pages";
 
 /** The position that this call must not read before; `undefined` if it names none. */
 function notBefore(call: HandlerContext): string | undefined {
@@ -46,6 +53,7 @@ export async function reachPosition(
 	}
 	const reached = await backend.catchUp(call.signal, position);
 	if (Number(reached) < Number(position)) {
+		call.responseHeader.set(positionHeader, reached);
 		throw new ConnectError(
 			`the storage is at version ${reached}, and has not reached version ${position} of ${notBeforeHeader}: it is another storage, or was restored; begin again with 0`,
 			Code.OutOfRange,
@@ -72,12 +80,14 @@ async function positioned<T>(
 	// Nobody else makes this server wait.
 	await authenticateCall(authorizer, call);
 	await reachPosition({ backend }, call);
-	const result = await run();
-	// What this server has applied is no older than what the method has just read here. A write that is committed does
-	// not fail because the storage has failed since.
-	const position = await backend.catchUp(call.signal, "0").catch(() => undefined);
-	if (position !== undefined) {
-		call.responseHeader.set(positionHeader, position);
+	try {
+		return await run();
+	} finally {
+		// What this server has applied is no older than what the method has just read here. A write that is committed does
+		// not fail because the storage has failed since.
+		const position = await backend.catchUp(call.signal, "0").catch(() => undefined);
+		if (position !== undefined) {
+			call.responseHeader.set(positionHeader, position);
+		}
 	}
-	return result;
 }

@@ -1,11 +1,16 @@
+import type { WatchSetEvent } from "@plinth/proto";
 import type { Runtime } from "@plinth/runtime";
 import { WatchDeliveries } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { recordHistory } from "./artist-history.fixture.ts";
 import { checkLinearizable, Violation } from "./linearizability.fixture.ts";
 import { type PlantedFault, plantedFaults } from "./planted-faults.fixture.ts";
+import { SetWatcher } from "./set-watchers.fixture.ts";
 import { createSimulation, type Simulation, type SimulationOptions } from "./simulation.fixture.ts";
 import { runWatchers } from "./watchers.fixture.ts";
+
+const runSets = (simulation: Simulation) =>
+	runWatchers(simulation, {}, (each) => new SetWatcher(each));
 
 /** The checks that must notice each fault. */
 const checks = {
@@ -14,6 +19,7 @@ const checks = {
 		checkLinearizable(events, operations);
 	},
 	"the check of watchers": (simulation: Simulation) => runWatchers(simulation),
+	"the check of sets of watches": (simulation: Simulation) => runSets(simulation),
 };
 /** How many runs a check has to notice a fault that strikes once or twice in each. */
 const runs = 100;
@@ -66,4 +72,43 @@ describe("the check of many watchers", () => {
 			runWatchers(simulation, { watchers: 20, writesEach: 5 });
 		expect(await firstNotice(check, { deliveries: forgetful })).toBeGreaterThan(0);
 	});
+});
+
+/** A set whose messages are changed: one in twenty is passed to `fault`, with the message before it. */
+function withSetFault(
+	simulation: Simulation,
+	fault: (message: WatchSetEvent, before: WatchSetEvent) => readonly WatchSetEvent[],
+): Simulation {
+	const { client, random } = simulation;
+	return {
+		...simulation,
+		client: {
+			...simulation.client,
+			async *watchSet(...call) {
+				let before: WatchSetEvent | undefined;
+				for await (const message of client.watchSet(...call)) {
+					const isStruck = message.content.case === "event" && random.next() < 0.05;
+					yield* isStruck && before !== undefined ? fault(message, before) : [message];
+					before = message;
+				}
+			},
+		},
+	};
+}
+
+describe("the check of sets of watches", () => {
+	it.each([
+		["under the id of another watch", (message, { watchId }) => [{ ...message, watchId }]],
+		[
+			"dropped when the turn changes",
+			(message, { watchId }) => (message.watchId === watchId ? [message] : []),
+		],
+		["sent twice", (message) => [message, message]],
+	] satisfies [string, Parameters<typeof withSetFault>[1]][])(
+		"notices a message that is %s",
+		async (_name, fault) => {
+			const check = (simulation: Simulation) => runSets(withSetFault(simulation, fault));
+			expect(await firstNotice(check, {})).toBeGreaterThan(0);
+		},
+	);
 });

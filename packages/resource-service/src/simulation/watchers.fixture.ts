@@ -1,32 +1,32 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { NamespaceSchema, type Resource, type WatchEvent } from "@plinth/proto";
+import { NamespaceSchema, type Resource } from "@plinth/proto";
 import { idOf, Namespace, nameKey, resourceOf } from "@plinth/resource";
 import { ArtistSchema as ArtistV1Schema } from "../../testdata/gen/acme/demo/v1/demo_pb.ts";
 import { Artist, ArtistV1, artist } from "../demo.fixture.ts";
-import { Violation } from "./linearizability.fixture.ts";
 import { pick, type Simulation } from "./simulation.fixture.ts";
-import {
-	type Acknowledgement,
-	Commits,
-	checkSession,
-	isSame,
-	mustWatchAgain,
-	type Session,
-	View,
-	viewOf,
-	type WatchQuery,
-} from "./watch-check.fixture.ts";
+import { type Acknowledgement, Commits, mustWatchAgain } from "./watch-check.fixture.ts";
+import { stall, WatchedQuery } from "./watched-query.fixture.ts";
 
 const names = ["a", "ab", "abc", "b", "c"] as const;
 const namespaces = ["default", "n"] as const;
 
-/** A read that a watcher made after an event. */
-interface ReadAfterEvent {
-	readonly key: string;
-	/** The version of the event. */
-	readonly after: string;
-	readonly resource: Resource | undefined;
+/** A watcher that the run drives. */
+export interface Wanderer {
+	/** How often it had to start a new watch. */
+	readonly fellBehind: number;
+	/** Starts, stalls, stops and resumes at random until `settleDown`. */
+	wander(): Promise<void>;
+	/** Ends `wander`, and its stream where it is. */
+	settleDown(): void;
+	/** Watches until `stop`. */
+	follow(): Promise<void>;
+	/** Ends `follow` when no more events can follow. */
+	stop(): void;
+	/** Checks all that it saw. @throws Violation */
+	check(commits: Commits): void;
+	/** Compares what it knows with what is stored. @throws Violation */
+	compareWithStore(): Promise<void>;
 }
 
 /**
@@ -39,6 +39,7 @@ interface ReadAfterEvent {
 export async function runWatchers(
 	simulation: Simulation,
 	{ writers = 3, writesEach = 15, watchers = 3 } = {},
+	createWatcher: (simulation: Simulation) => Wanderer = (each) => new Watcher(each),
 ): Promise<number> {
 	const { client, scheduler } = simulation;
 	await scheduler.run(
@@ -47,7 +48,7 @@ export async function runWatchers(
 		}),
 	);
 	const responses: Acknowledgement[] = [];
-	const crowd = Array.from({ length: watchers }, () => new Watcher(simulation));
+	const crowd = Array.from({ length: watchers }, () => createWatcher(simulation));
 	const watching = Promise.all(crowd.map((watcher) => watcher.wander()));
 	const write = (times: number) =>
 		Promise.all(
@@ -116,152 +117,79 @@ function artistV1(name: string, tenancy: { readonly namespace: string }): Resour
 }
 
 /** One watcher: keeps a view up to date across its streams. */
-class Watcher {
+class Watcher implements Wanderer {
 	readonly #simulation: Simulation;
-	readonly #query: WatchQuery;
-	readonly #sessions: Session[] = [];
-	readonly #reads: ReadAfterEvent[] = [];
-	readonly #view = new View();
+	readonly #watched: WatchedQuery;
 	readonly #end = new AbortController();
-	/** How often it had to start a new watch. */
-	fellBehind = 0;
-	#version = "";
 	#wandering = true;
 	#stream = new AbortController();
 
 	constructor(simulation: Simulation) {
-		const { random } = simulation;
 		this.#simulation = simulation;
-		const tenancy = pick(random, [
-			undefined,
-			{},
-			{ partition: "*", namespace: "*" },
-			{ partition: "*", namespace: "n" },
-			{ namespace: "*" },
-			{ namespace: "n" },
-		]);
-		this.#query = {
-			type: pick(random, [Artist.type, Artist.type, ArtistV1.type]),
-			namePrefix: pick(random, ["", "", "a", "ab", "abc"]),
-			bookmarks: random.next() < 0.3,
-			...(tenancy && { tenancy }),
-		};
+		this.#watched = new WatchedQuery(simulation);
 	}
 
-	/** Starts, stalls, stops and resumes at random until it is stopped. */
+	get fellBehind(): number {
+		return this.#watched.fellBehind;
+	}
+
 	async wander(): Promise<void> {
 		const { random } = this.#simulation;
 		while (this.#wandering) {
 			if (random.next() < 0.2) {
-				this.#version = "";
+				this.#watched.forget();
 			}
 			this.#stream = new AbortController();
 			await this.#watch(this.#stream, Math.floor(random.next() * 12));
-			await this.#stall(0.6);
+			await stall(this.#simulation, 0.6);
 		}
 	}
 
-	/** Ends `wander`, and its stream where it is. */
 	settleDown(): void {
 		this.#wandering = false;
 		this.#stream.abort();
 	}
 
-	/** Watches until it is stopped. */
 	async follow(): Promise<void> {
 		while (!this.#end.signal.aborted) {
 			await this.#watch(this.#end, Number.POSITIVE_INFINITY);
 		}
 	}
 
-	/** Ends `follow` when no more events can follow. */
 	stop(): void {
 		this.#end.abort();
 	}
 
-	/** Checks all that it saw. @throws Violation */
 	check(commits: Commits): void {
-		for (const session of this.#sessions) {
-			checkSession(commits, viewOf(this.#query), session);
-		}
-		for (const { key, after, resource } of this.#reads) {
-			const states = commits.statesFrom(key, Number(after));
-			if (!states.some((state) => isSame(state, resource))) {
-				throw new Violation(
-					`a read of ${key} after event ${after} returned version ${resource?.version}`,
-				);
-			}
-		}
+		this.#watched.check(commits);
 	}
 
-	/** Compares the view with a list. @throws Violation */
-	async compareWithStore(): Promise<void> {
-		const { type, tenancy = { partition: "*", namespace: "*" }, namePrefix } = this.#query;
-		const { resources } = await this.#simulation.client.list({ type, tenancy, namePrefix });
-		this.#view.checkEquals(resources);
+	compareWithStore(): Promise<void> {
+		return this.#watched.compareWithStore();
 	}
 
 	/** One stream, for a number of events. */
 	async #watch(end: AbortController, count: number): Promise<void> {
-		const afterVersion = this.#version;
-		const events: WatchEvent[] = [];
-		let brokenOff = false;
-		if (afterVersion === "") {
-			this.#view.clear();
-		}
+		const { client } = this.#simulation;
+		const watched = this.#watched;
+		const request = watched.begin();
+		let received = 0;
 		try {
-			const request = { ...this.#query, afterVersion };
-			for await (const event of this.#simulation.client.watchList(request, {
-				signal: end.signal,
-			})) {
-				events.push(event);
-				this.#view.apply(event);
-				this.#version = event.version || this.#version;
-				await this.#readAfter(event);
-				if (events.length >= count) {
+			for await (const event of client.watchList(request, { signal: end.signal })) {
+				await watched.receive(event);
+				received += 1;
+				if (received >= count) {
 					break;
 				}
-				await this.#stall(0.3);
+				await stall(this.#simulation, 0.3);
 			}
 		} catch (error) {
 			if (mustWatchAgain(error)) {
-				this.#version = "";
-				brokenOff = true;
-				this.fellBehind += 1;
+				watched.fallBehind();
 			} else if (!end.signal.aborted) {
 				throw error;
 			}
 		}
-		if (!events.some(({ event }) => event.case === "endOfSnapshot") && afterVersion === "") {
-			// A watch can't resume within a snapshot.
-			this.#version = "";
-		}
-		this.#sessions.push({ afterVersion, events, complete: end === this.#end && !brokenOff });
-	}
-
-	async #readAfter({ event, version }: WatchEvent): Promise<void> {
-		const { client, random } = this.#simulation;
-		const id =
-			event.case === "upsert" || event.case === "delete" ? event.value.resource?.id : undefined;
-		if (id === undefined || version === "" || random.next() > 0.3) {
-			return;
-		}
-		const key = nameKey(id);
-		try {
-			const { resource } = await client.read({ id: { ...id, uid: "" } });
-			this.#reads.push({ key, after: version, resource });
-		} catch (error) {
-			if (error instanceof ConnectError && error.code === Code.NotFound) {
-				this.#reads.push({ key, after: version, resource: undefined });
-			} else if (!(error instanceof ConnectError && error.code === Code.InvalidArgument)) {
-				throw error;
-			}
-		}
-	}
-
-	async #stall(share: number): Promise<void> {
-		while (this.#simulation.random.next() < share) {
-			await this.#simulation.scheduler.pause();
-		}
+		watched.end(end === this.#end);
 	}
 }

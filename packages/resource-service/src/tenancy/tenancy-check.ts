@@ -11,6 +11,8 @@ import {
 } from "@plinth/resource";
 import type { Consistency, Mutation, StorageBackend } from "@plinth/storage";
 import { invalidArgument } from "../errors/refusal.ts";
+import { lookUp } from "../read/look-up.ts";
+import { importedTenancy } from "../write/copies.ts";
 
 /** A partition or namespace that a resource lives in. */
 interface TenancyUnit {
@@ -37,35 +39,52 @@ function missing({ kind, id }: TenancyUnit): string {
 
 /**
  * The asserts of a commit that creates a resource or changes its content: its namespace and partition exist at
- * the versions read now, which are not marked for deletion.
+ * the versions read now, which are not marked for deletion. At once if they need not be waited for.
  *
- * @throws ConnectError InvalidArgument if one is missing or marked.
+ * @throws ConnectError InvalidArgument if one is missing or marked; FailedPrecondition if it belongs to an import.
  */
-export async function assertTenancy(
+export function assertTenancy(
 	backend: StorageBackend,
 	type: ResourceType,
 	id: ID,
 	consistency: Consistency,
-): Promise<readonly Mutation[]> {
+): readonly Mutation[] | Promise<readonly Mutation[]> {
 	if (type.key === Tombstone.key) {
 		return [];
 	}
-	const units: Resource[] = [];
-	for (const unit of unitsOf(id)) {
-		const stored = await backend.lookup(unit.id, { consistency });
-		if (stored === undefined) {
-			throw invalidArgument(missing(unit));
+	const units = unitsOf(id);
+	const read = units.map((unit) => lookUp(backend, unit.id, consistency));
+	const isKnown = (each: Read): each is Resource | undefined => !(each instanceof Promise);
+	return read.every(isKnown)
+		? assertsOf(units, read)
+		: Promise.all(read).then((resources) => assertsOf(units, resources));
+}
+
+type Read = ReturnType<typeof lookUp>;
+
+function assertsOf(
+	units: readonly TenancyUnit[],
+	stored: readonly (Resource | undefined)[],
+): readonly Mutation[] {
+	const found = units.map((unit, at) => {
+		const resource = stored[at] ?? refuse(missing(unit));
+		if (resource.origin !== undefined) {
+			throw importedTenancy(resource, resource.origin);
 		}
-		units.push(stored);
-	}
-	return units.map((unit) => {
+		return resource;
+	});
+	return found.map((unit) => {
 		if (isMarkedForDeletion(unit) || unit.id === undefined) {
-			throw invalidArgument(
+			return refuse(
 				`tenancy marked for deletion: ${unit.id === undefined ? "" : displayName(unit.id)}`,
 			);
 		}
 		return { op: "assert", id: unit.id, expectedVersion: unit.version };
 	});
+}
+
+function refuse(message: string): never {
+	throw invalidArgument(message);
 }
 
 /**

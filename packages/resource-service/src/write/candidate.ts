@@ -103,8 +103,11 @@ export class Candidate {
 			const { mutate } = hooks;
 			runHook(() => mutate.call(hooks, decoded));
 			resource.data = encodeData(schema, decoded.data);
-			// A hook can't change the fields that identify the resource, nor its version and status.
+			// A hook can't change the fields that identify the resource, nor its version, status and origin.
 			Object.assign(resource, { id, version, status });
+			if (resource.origin !== undefined) {
+				delete resource.origin;
+			}
 			if (owner === undefined) {
 				delete resource.owner;
 			} else {

@@ -29,6 +29,7 @@ import {
 	mustBeMarkedFirst,
 } from "../tenancy/tenancy-removal.ts";
 import type { Candidate } from "./candidate.ts";
+import { refuseCopy, refuseOrigin } from "./copies.ts";
 import { refuseStaleVersion } from "./stale-version.ts";
 import {
 	checkMark,
@@ -56,7 +57,7 @@ export interface WritePlan {
 }
 
 /**
- * Plans the mutations that write the candidate over the stored resource, if any.
+ * Plans the mutations that write the candidate over the stored resource, if any. At once if nothing has to be waited for.
  *
  * @throws ConnectError if a rule of the resource API forbids it.
  */
@@ -65,8 +66,12 @@ export function planWrite(
 	candidate: Candidate,
 	stored: Resource | undefined,
 	consistency: Consistency,
-): Promise<WritePlan> {
+): WritePlan | Promise<WritePlan> {
 	const { input } = candidate;
+	if (stored !== undefined) {
+		refuseCopy(stored);
+	}
+	refuseOrigin(input);
 	if (stored === undefined || !isMarkedForDeletion(stored)) {
 		checkMark(input);
 	}
@@ -87,7 +92,8 @@ async function planCreate(
 	const { owner: named } = candidate.input;
 	const isDecided = named === undefined || authorizeOwner(candidate, named);
 	const prepared = candidate.prepare();
-	const tenancy = await assertTenancy(context.backend, candidate.type, candidate.id, consistency);
+	const asserted = assertTenancy(context.backend, candidate.type, candidate.id, consistency);
+	const tenancy = asserted instanceof Promise ? await asserted : asserted;
 	refuseStaleVersion(prepared.version, undefined);
 	if (prepared.id?.uid) {
 		throw uidMismatch();
@@ -98,7 +104,9 @@ async function planCreate(
 	if (isMarkedForDeletion(prepared)) {
 		throw invalidArgument("resource.metadata.deletionTimestamp can't be set on resource creation");
 	}
-	await checkNothingLeftBehind(context.backend, candidate.id);
+	if (mustBeEmpty(prepared)) {
+		await checkNothingLeftBehind(context.backend, candidate.id);
+	}
 	const owner =
 		prepared.owner && (await resolveOwner(context, candidate, prepared.owner, isDecided));
 	const resource: Resource = {
@@ -110,7 +118,7 @@ async function planCreate(
 	checkSize(resource);
 	const mutations: Mutation[] = [
 		{ op: "put", resource, expectedVersion: "" },
-		...(await defaultNamespaceOf(context, candidate)),
+		...(candidate.type.key === Partition.key ? await defaultNamespaceOf(context, candidate) : []),
 		...tenancy,
 	];
 	if (owner === undefined) {
@@ -122,7 +130,8 @@ async function planCreate(
 
 /**
  * Looks an owner up, with a strong read if only its name is given; the commit asserts that it exists. If its
- * name was not enough to decide whether the caller may reference it, the stored resource decides.
+ * name was not enough to decide whether the caller may reference it, the stored resource decides. An owner in another
+ * partition is looked up as well: a copy can't be one, because its removal leaves no tombstone.
  */
 async function resolveOwner(
 	context: ServiceContext,
@@ -130,7 +139,8 @@ async function resolveOwner(
 	owner: ID,
 	isDecided: boolean,
 ): Promise<ID> {
-	if (owner.uid && isDecided) {
+	const isSamePartition = owner.tenancy?.partition === candidate.id.tenancy?.partition;
+	if (owner.uid && isDecided && isSamePartition) {
 		return owner;
 	}
 	const stored = await context.backend.lookup(owner, { consistency: "strong" });
@@ -139,6 +149,9 @@ async function resolveOwner(
 	}
 	if (!isDecided) {
 		authorizeOwner(candidate, owner, stored);
+	}
+	if (stored.origin !== undefined) {
+		throw invalidArgument("resource.owner is a copy, which can't own resources");
 	}
 	return { ...owner, uid: stored.id.uid };
 }
@@ -170,9 +183,6 @@ async function defaultNamespaceOf(
 	context: ServiceContext,
 	candidate: Candidate,
 ): Promise<readonly Mutation[]> {
-	if (candidate.type.key !== Partition.key) {
-		return [];
-	}
 	const id = idOf(Namespace, defaultTenancyUnit, { partition: candidate.id.name });
 	if ((await context.backend.lookup(id)) !== undefined) {
 		return [];
@@ -199,6 +209,7 @@ export function replanWrite(
 	if (newest === undefined || mustBeEmpty(newest)) {
 		return undefined;
 	}
+	refuseCopy(newest);
 	if (isMarkedForDeletion(newest)) {
 		return markedPlan(context, candidate, newest);
 	}
@@ -213,19 +224,22 @@ export function replanWrite(
 	);
 }
 
-async function planUpdate(
+function planUpdate(
 	context: ServiceContext,
 	candidate: Candidate,
 	stored: Resource,
 	consistency: Consistency,
-): Promise<WritePlan> {
+): WritePlan | Promise<WritePlan> {
 	const { put, keeps } = updateOf(context, candidate, stored);
 	if (keeps) {
 		return { mutations: [put], resource: put.resource };
 	}
 	const { backend } = context;
-	const tenancy = await assertTenancy(backend, candidate.type, candidate.id, consistency);
-	return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
+	const plan = (tenancy: readonly Mutation[]) => {
+		return { mutations: [put, ...tenancy], resource: put.resource, tenancy };
+	};
+	const tenancy = assertTenancy(backend, candidate.type, candidate.id, consistency);
+	return tenancy instanceof Promise ? tenancy.then(plan) : plan(tenancy);
 }
 
 /** The mutation that replaces a resource, and whether it changes nothing but finalizers. */
@@ -291,6 +305,7 @@ export async function planDelete(
 	context: ServiceContext,
 	stored: Resource,
 ): Promise<readonly Mutation[]> {
+	refuseCopy(stored);
 	const mustBeMarked = mustBeMarkedFirst(stored);
 	if (finalizersOf(stored).length === 0 && !mustBeMarked) {
 		await checkUnitIsEmpty(context.backend, stored, stored);
@@ -314,6 +329,7 @@ export function replanDelete(
 	if (mustBeEmpty(newest)) {
 		return undefined;
 	}
+	refuseCopy(newest);
 	if (finalizersOf(newest).length === 0) {
 		return deletionWithTombstone(context.runtime, newest);
 	}

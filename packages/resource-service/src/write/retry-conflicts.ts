@@ -39,52 +39,43 @@ export async function retryConflicts<T>(
 	{ id, isQueued }: ReadModifyWrite,
 	attempt: (consistency: Consistency) => Promise<T>,
 ): Promise<T> {
-	if (!isQueued) {
-		return attempts(context, call, attempt, async () => {});
-	}
-	const admitted = await writeQueuesOf(context.backend).enter(nameKey(id), call);
-	try {
-		const result = await attempts(context, call, attempt, () => admitted.alone());
-		admitted.end("committed");
-		return result;
-	} finally {
-		admitted.end("failed");
-	}
-}
-
-async function attempts<T>(
-	{ runtime }: Pick<ServiceContext, "runtime">,
-	call: Pick<HandlerContext, "signal">,
-	attempt: (consistency: Consistency) => Promise<T>,
-	alone: () => Promise<void>,
-): Promise<T> {
+	const { runtime, backend } = context;
+	const entered = isQueued ? writeQueuesOf(backend).enter(nameKey(id), call) : undefined;
+	const admitted = entered instanceof Promise ? await entered : entered;
 	let consistency: Consistency = "eventual";
-	for (let conflicts = 0; ; ) {
-		try {
-			return await attempt(consistency);
-		} catch (failure) {
-			if (!(failure instanceof CasFailure || failure instanceof WrongUid)) {
-				if (consistency === "strong" || isFinal(failure) || !isRefusal(failure)) {
-					throw failure;
+	let outcome: "committed" | "failed" = "failed";
+	try {
+		for (let conflicts = 0; ; ) {
+			try {
+				const result = await attempt(consistency);
+				outcome = "committed";
+				return result;
+			} catch (failure) {
+				if (!(failure instanceof CasFailure || failure instanceof WrongUid)) {
+					if (consistency === "strong" || isFinal(failure) || !isRefusal(failure)) {
+						throw failure;
+					}
+					consistency = "strong";
+					continue;
 				}
-				consistency = "strong";
-				continue;
-			}
-			conflicts += 1;
-			if (conflicts === maxAttempts) {
-				throw new ConnectError(
-					`write conflicted with concurrent writes ${maxAttempts} times: try again`,
-					Code.Aborted,
-				);
-			}
-			if (conflicts === 1) {
-				await alone();
-			} else {
-				consistency = "strong";
-				const delayMs = backoffDelayMs(delays, conflicts - 1, runtime.random);
-				await sleep(runtime.clock, delayMs, call.signal);
+				conflicts += 1;
+				if (conflicts === maxAttempts) {
+					throw new ConnectError(
+						`write conflicted with concurrent writes ${maxAttempts} times: try again`,
+						Code.Aborted,
+					);
+				}
+				if (conflicts === 1) {
+					await admitted?.alone();
+				} else {
+					consistency = "strong";
+					const delayMs = backoffDelayMs(delays, conflicts - 1, runtime.random);
+					await sleep(runtime.clock, delayMs, call.signal);
+				}
 			}
 		}
+	} finally {
+		admitted?.end(outcome);
 	}
 }
 

@@ -69,63 +69,27 @@ export class WriteQueues {
 	#waiting = 0;
 
 	/**
-	 * Waits until a write of the resource of that key may run. It must end.
+	 * Waits until a write of the resource of that key may run: not at all if it may run now. It must end.
 	 *
 	 * @param call - its signal ends the waiting. A write that need not wait does not ask for it, because it is made then.
 	 * @throws the signal's reason; ConnectError ResourceExhausted if too many writes wait.
 	 */
-	async enter(key: string, call: Pick<HandlerContext, "signal">): Promise<AdmittedWrite> {
+	enter(key: string, call: Pick<HandlerContext, "signal">): AdmittedWrite | Promise<AdmittedWrite> {
 		const queue = this.#queueOf(key);
 		this.#tickets += 1;
 		const ticket = this.#tickets;
 		if (queue.waiting.length === 0 && !queue.isReserved && queue.running < queue.width) {
 			queue.running += 1;
-		} else {
-			if (this.#waiting >= maxWaiting) {
-				throw new ConnectError(
-					`${maxWaiting} writes are already waiting for earlier writes of the same resources, which is the limit: try again later`,
-					Code.ResourceExhausted,
-				);
-			}
-			await this.#wait(key, queue, { ticket, alone: false, call });
+			return new Admitted(this, queue, { key, ticket, call });
 		}
-		return this.#admitted(key, queue, ticket, call);
-	}
-
-	#admitted(
-		key: string,
-		queue: Queue,
-		ticket: number,
-		call: Pick<HandlerContext, "signal">,
-	): AdmittedWrite {
-		const conflictsBefore = queue.conflicts;
-		let isRunning = true;
-		const leave = () => {
-			isRunning = false;
-			queue.running -= 1;
-			queue.isReserved = false;
-		};
-		return {
-			alone: async () => {
-				leave();
-				queue.width = 1;
-				queue.conflicts += 1;
-				const waited = this.#wait(key, queue, { ticket, alone: true, call });
-				this.#admit(key, queue);
-				await waited;
-				isRunning = true;
-			},
-			end: (outcome) => {
-				if (!isRunning) {
-					return;
-				}
-				if (outcome === "committed" && queue.conflicts === conflictsBefore) {
-					queue.width = Math.min(maxWidth, queue.width * 2);
-				}
-				leave();
-				this.#admit(key, queue);
-			},
-		};
+		if (this.#waiting >= maxWaiting) {
+			throw new ConnectError(
+				`${maxWaiting} writes are already waiting for earlier writes of the same resources, which is the limit: try again later`,
+				Code.ResourceExhausted,
+			);
+		}
+		const place = { key, ticket, call };
+		return this.wait(queue, place, false).then(() => new Admitted(this, queue, place));
 	}
 
 	/** The number of resources with writes that run or wait. */
@@ -143,15 +107,8 @@ export class WriteQueues {
 		return queue;
 	}
 
-	#wait(
-		key: string,
-		queue: Queue,
-		{
-			ticket,
-			alone,
-			call,
-		}: Pick<Waiter, "ticket" | "alone"> & { readonly call: Pick<HandlerContext, "signal"> },
-	): Promise<void> {
+	/** For writes that were admitted. */
+	wait(queue: Queue, { key, ticket, call }: Place, alone: boolean): Promise<void> {
 		const { signal } = call;
 		return new Promise((resolve, reject) => {
 			const settle = () => {
@@ -169,7 +126,7 @@ export class WriteQueues {
 			const abort = () => {
 				settle();
 				queue.waiting.splice(queue.waiting.indexOf(waiter), 1);
-				this.#admit(key, queue);
+				this.admit(key, queue);
 				reject(signal.reason);
 			};
 			// From the end: all but writes that met a conflict have the newest ticket.
@@ -183,8 +140,8 @@ export class WriteQueues {
 		});
 	}
 
-	/** Lets those run that may, and forgets a queue without writes. */
-	#admit(key: string, queue: Queue): void {
+	/** For writes that were admitted. Lets those run that may, and forgets a queue without writes. */
+	admit(key: string, queue: Queue): void {
 		for (let [next] = queue.waiting; next !== undefined; [next] = queue.waiting) {
 			if (queue.isReserved || queue.running >= (next.alone ? 1 : queue.width)) {
 				return;
@@ -197,6 +154,55 @@ export class WriteQueues {
 		if (queue.running === 0) {
 			this.#queues.delete(key);
 		}
+	}
+}
+
+/** The place of a write in a queue. */
+interface Place {
+	readonly key: string;
+	readonly ticket: number;
+	readonly call: Pick<HandlerContext, "signal">;
+}
+
+class Admitted implements AdmittedWrite {
+	readonly #queues: WriteQueues;
+	readonly #queue: Queue;
+	readonly #place: Place;
+	readonly #conflictsBefore: number;
+	#isRunning = true;
+
+	constructor(queues: WriteQueues, queue: Queue, place: Place) {
+		this.#queues = queues;
+		this.#queue = queue;
+		this.#place = place;
+		this.#conflictsBefore = queue.conflicts;
+	}
+
+	async alone(): Promise<void> {
+		this.#leave();
+		this.#queue.width = 1;
+		this.#queue.conflicts += 1;
+		const waited = this.#queues.wait(this.#queue, this.#place, true);
+		this.#queues.admit(this.#place.key, this.#queue);
+		await waited;
+		this.#isRunning = true;
+	}
+
+	end(outcome: "committed" | "failed"): void {
+		if (!this.#isRunning) {
+			return;
+		}
+		if (outcome === "committed" && this.#queue.conflicts === this.#conflictsBefore) {
+			this.#queue.width = Math.min(maxWidth, this.#queue.width * 2);
+		}
+		this.#leave();
+		this.#queues.admit(this.#place.key, this.#queue);
+	}
+
+	#leave(): void {
+		this.#isRunning = false;
+		this.#queue.running -= 1;
+		this.#queue.isReserved = false;
 	}
 }
 

@@ -30,6 +30,7 @@ import { checkSize, resourceServiceLimits } from "../requests/limits.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { notFoundError } from "../tenancy/tenancy-check.ts";
+import { refuseCopy } from "./copies.ts";
 import { decidesFinally } from "./final-refusal.ts";
 import { isStoredAs } from "./plan-write.ts";
 import { retryConflicts } from "./retry-conflicts.ts";
@@ -61,6 +62,7 @@ export async function writeStatus(
 		if (decision.kind === "needs-resource") {
 			enforceWithResource(decideOnStored(decideWrite, type, access, id, stored), id);
 		}
+		refuseCopy(stored);
 		refuseStaleVersion(request.version, stored);
 		const resource = create(ResourceSchema, {
 			...stored,
@@ -133,6 +135,19 @@ function checkStatusRequest(context: ServiceContext, request: WriteStatusRequest
 		checkCondition(context, condition, `status.conditions[${position}]`);
 	}
 	return clone(StatusSchema, status);
+}
+
+/** Checks the key of a status and its number of conditions. */
+export function checkStatusParts(key: string, { conditions }: Pick<Status, "conditions">): void {
+	if (!statusKeyPattern.test(key) || key === "__proto__") {
+		throw malformedValue("key", `does not match ${statusKeyPattern.source}`, key);
+	}
+	if (conditions.length > resourceServiceLimits.conditionsPerStatus) {
+		throw malformed(
+			"status.conditions",
+			`has ${conditions.length} entries, more than ${resourceServiceLimits.conditionsPerStatus}`,
+		);
+	}
 }
 
 const statusKeyPattern = /^[A-Za-z0-9./_-]{1,128}$/;

@@ -8,6 +8,7 @@ import { callerOf } from "../access/request-caller.ts";
 import { shownToWriter } from "../access/shown-to-writer.ts";
 import { writerOf } from "../access/writer.ts";
 import { alreadyExists } from "../errors/refusal.ts";
+import { lookUp } from "../read/look-up.ts";
 import { fenceOf } from "../requests/headers.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { Candidate } from "./candidate.ts";
@@ -16,15 +17,17 @@ import { ownerDoesNotExist, planWrite, replanWrite, type WritePlan } from "./pla
 import { retryConflicts } from "./retry-conflicts.ts";
 
 /** Stores a resource, and returns it as stored. */
-export async function write(
+export function write(
 	context: ServiceContext,
 	{ resource, createOnly }: Pick<WriteRequest, "resource" | "createOnly">,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const written = await tryWrite(context, resource, call, { dryRun: false, createOnly });
-	const { candidate, access, plan, commit } = written;
-	const stored = commit.resources[0] ?? { ...plan.resource, version: commit.version };
-	return shownToWriter(candidate.type, access, stored);
+	return tryWrite(context, resource, call, { dryRun: false, createOnly }).then(
+		({ candidate, access, plan, commit }) => {
+			const stored = commit.resources[0] ?? { ...plan.resource, version: commit.version };
+			return shownToWriter(candidate.type, access, stored);
+		},
+	);
 }
 
 /**
@@ -70,17 +73,22 @@ async function tryWrite(
 	call: HandlerContext,
 	{ dryRun, createOnly }: { readonly dryRun: boolean; readonly createOnly: boolean },
 ): Promise<TriedWrite> {
-	const access = await authenticateCall(context.authorizer, call);
+	const authenticated = authenticateCall(context.authorizer, call);
+	// Most tokens are checked without waiting.
+	const access = authenticated instanceof Promise ? await authenticated : authenticated;
 	const caller = callerOf(context.registry, access, call);
 	const candidate = new Candidate(context, access, caller, input);
-	const options = { fence: fenceOf(call), caller, writtenBy: writerOf(access, call), dryRun };
+	const fence = fenceOf(call);
+	const writtenBy = writerOf(access, call);
 	const isQueued = !dryRun && candidate.input.version === "";
 	return retryConflicts(context, call, { id: candidate.id, isQueued }, async (consistency) => {
-		const stored = await context.backend.lookup(candidate.id, { consistency });
+		const read = lookUp(context.backend, candidate.id, consistency);
+		const stored = read instanceof Promise ? await read : read;
 		if (createOnly && stored !== undefined) {
 			throw alreadyExists(candidate.id);
 		}
-		const planned = await planWrite(context, candidate, stored, consistency);
+		const planning = planWrite(context, candidate, stored, consistency);
+		const planned = planning instanceof Promise ? await planning : planning;
 		let plan = planned;
 		const rebase: Rebase = decidesFinally((newest) => {
 			if (createOnly && newest !== undefined) {
@@ -92,8 +100,8 @@ async function tryWrite(
 		});
 		try {
 			const commit = await context.backend.commit(plan.mutations, {
-				...options,
-				...(isQueued && { rebase }),
+				...{ fence, caller, writtenBy, dryRun },
+				rebase: isQueued ? rebase : undefined,
 			});
 			return { candidate, access, plan, commit, stored };
 		} catch (failure) {

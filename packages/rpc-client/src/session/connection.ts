@@ -10,7 +10,17 @@ import { connectionError, lostConnection } from "./session-errors.ts";
 /** The delays after failed attempts to connect. */
 const delays = { baseMs: 10, maxMs: 1_000 };
 
-const connectTimeoutMs = 20_000;
+const defaultConnectTimeoutMs = 20_000;
+
+/** What the owner of a connection may set in addition. */
+export interface ConnectionSettings {
+	/** The time after which an attempt to connect has failed, in milliseconds; 20 seconds by default. */
+	readonly connectTimeoutMs?: number;
+	/** The bytes of all calls of a session that the server may send ahead; that of HTTP/2, 64 KiB, by default. */
+	readonly sessionWindowBytes?: number;
+	/** Called when the server accepts no new calls on a session, because it stops or the session was idle. */
+	readonly onGoaway?: () => void;
+}
 
 /**
  * The connection to one server: one session that accepts calls, opened when there is a call and replaced when
@@ -25,6 +35,7 @@ export class Connection implements SessionOwner {
 	readonly #nodeOptions: ConnectionOptions["nodeOptions"];
 	readonly #clock: Clock;
 	readonly #backoff: Backoff;
+	readonly #settings: ConnectionSettings;
 	readonly #sessions = new Set<Session>();
 	#keepAlive: KeepAliveOptions;
 	#session: Session | undefined;
@@ -36,8 +47,15 @@ export class Connection implements SessionOwner {
 	#closed: (() => ConnectError) | undefined;
 
 	/** @param authority - scheme, host and port. */
-	constructor(authority: string, options: ConnectionOptions, clock: Clock, random: Random) {
+	constructor(
+		authority: string,
+		options: ConnectionOptions,
+		clock: Clock,
+		random: Random,
+		settings: ConnectionSettings = {},
+	) {
 		this.#authority = authority;
+		this.#settings = settings;
 		this.#nodeOptions = options.nodeOptions;
 		this.#clock = clock;
 		this.#backoff = new Backoff({ ...delays, clock, random });
@@ -105,6 +123,10 @@ export class Connection implements SessionOwner {
 		this.#keepAlive = { ...this.#keepAlive, pingIntervalMs };
 	}
 
+	goawayReceived(): void {
+		this.#settings.onGoaway?.();
+	}
+
 	async #open(): Promise<Session> {
 		if (this.#closed !== undefined) {
 			throw this.#closed();
@@ -151,6 +173,7 @@ export class Connection implements SessionOwner {
 	}
 
 	#connect(signal: AbortSignal): Promise<Session> {
+		const { connectTimeoutMs = defaultConnectTimeoutMs, sessionWindowBytes } = this.#settings;
 		return new Promise((resolve, reject) => {
 			const session = connectHttp2(this.#authority, {
 				...this.#nodeOptions,
@@ -173,6 +196,9 @@ export class Connection implements SessionOwner {
 				if (!session.destroyed) {
 					unregister();
 					session.off("error", onError);
+					if (sessionWindowBytes !== undefined) {
+						session.setLocalWindowSize(sessionWindowBytes);
+					}
 					resolve(this.#adopt(session));
 				}
 			};

@@ -1,6 +1,7 @@
 import {
 	type ClientHttp2Session,
 	type ClientHttp2Stream,
+	type ClientSessionRequestOptions,
 	constants,
 	type OutgoingHttpHeaders,
 } from "node:http2";
@@ -21,6 +22,8 @@ export interface SessionOwner {
 	ended(session: Session): void;
 	/** The server has ended the session because it received too many pings. */
 	tooManyPings(): void;
+	/** The server accepts no new calls on the session. */
+	goawayReceived(): void;
 }
 
 /**
@@ -43,6 +46,8 @@ export class Session {
 	#made = 0;
 	#speaksHttp2 = false;
 	#isDraining = false;
+	/** The last stream that the server has processed or may process, once it has said so. */
+	#lastStreamId = Number.POSITIVE_INFINITY;
 
 	/** @param session - must be connected. */
 	constructor(
@@ -67,7 +72,7 @@ export class Session {
 			this.#speaksHttp2 = true;
 			owner.settingsReceived(this);
 		});
-		session.on("goaway", (code, _lastStream, data) => this.#onGoaway(code, data));
+		session.on("goaway", (code, lastStreamId, data) => this.#onGoaway(code, lastStreamId, data));
 		session.on("error", (error) => this.#onError(error));
 		session.once("close", () => this.#onClose());
 		session.socket.once("close", () => this.#onClose());
@@ -87,9 +92,26 @@ export class Session {
 		return this.#keepAlive.isStale;
 	}
 
+	/** Calls that the server processes at the same time; more wait on this side. Infinite until it has sent its settings. */
+	get maxConcurrentCalls(): number {
+		return this.#speaksHttp2
+			? (this.#session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)
+			: Number.POSITIVE_INFINITY;
+	}
+
+	/**
+	 * Whether the server has guaranteed that it did not process the call of a closed stream: it has refused the stream, or
+	 * excluded it with GOAWAY (RFC 9113, section 8.7).
+	 */
+	hasExcluded({ id, rstCode }: Pick<ClientHttp2Stream, "id" | "rstCode">): boolean {
+		return (
+			rstCode === constants.NGHTTP2_REFUSED_STREAM || (id !== undefined && id > this.#lastStreamId)
+		);
+	}
+
 	/** Makes a call. @throws Error if the session has just ended, or if a header is invalid. */
-	open(headers: OutgoingHttpHeaders): ClientHttp2Stream {
-		const stream = this.#session.request(headers);
+	open(headers: OutgoingHttpHeaders, options?: ClientSessionRequestOptions): ClientHttp2Stream {
+		const stream = this.#session.request(headers, options);
 		this.#made += 1;
 		if (this.#made === maxCalls) {
 			this.#isDraining = true;
@@ -154,8 +176,10 @@ export class Session {
 		this.#end(reason);
 	}
 
-	#onGoaway(code: number, data: Buffer | undefined): void {
+	#onGoaway(code: number, lastStreamId: number, data: Buffer | undefined): void {
 		this.#isDraining = true;
+		this.#lastStreamId = Math.min(this.#lastStreamId, lastStreamId);
+		this.#owner.goawayReceived();
 		if (code === constants.NGHTTP2_NO_ERROR) {
 			return;
 		}

@@ -4,10 +4,13 @@ import {
 	type DescMethod,
 	type Message,
 	type MessageInitShape,
+	toBinary,
+	toJsonString,
 } from "@bufbuild/protobuf";
 import type { ConnectRouterOptions } from "@connectrpc/connect";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
 import { compileDecoder, compileEncoder } from "@plinth/wire-format";
+import { embeddedMessages, joinBinary, joinJson, type MessageField } from "./embedded-messages.ts";
 import { envelope, envelopeHeadBytes, fillHead } from "./envelope.ts";
 import { type EncodingKey, sharedEnvelope } from "./shared-encodings.ts";
 
@@ -44,15 +47,28 @@ const defaultJson: EncodingKey = {};
 
 /** Creates the codecs of a method. */
 export function createCodecs(method: DescMethod, options: CodecOptions): Codecs {
-	const { binaryOptions, jsonOptions } = options;
+	const { binaryOptions, jsonOptions, writeMaxBytes } = options;
 	const lookup = createMethodSerializationLookup(method, binaryOptions, jsonOptions, options);
-	const codec = (decode: Codec["decode"], key: EncodingKey, encoding: Encoding): Codec => ({
-		decode,
-		complete: (output) => create(method.output, output),
-		encode: encoding.encode,
-		envelope: (message) =>
-			sharedEnvelope(message, key, encoding.lastingEnvelope) ?? encoding.envelope(message),
-	});
+	const codec = (
+		decode: Codec["decode"],
+		key: EncodingKey,
+		encoding: Encoding,
+		embedding: Embedding,
+	): Codec => {
+		const joined =
+			method.methodKind === "unary"
+				? undefined
+				: joinedEnvelope(method.output, key, encoding, embedding);
+		return {
+			decode,
+			complete: (output) => create(method.output, output),
+			encode: encoding.encode,
+			envelope: (message) =>
+				sharedEnvelope(message, key, encoding.lastingEnvelope) ??
+				joined?.(message, writeMaxBytes) ??
+				encoding.envelope(message),
+		};
+	};
 	const parse = lookup.getI(true).parse;
 	const binary = lookup.getO(true).serialize;
 	return {
@@ -64,11 +80,26 @@ export function createCodecs(method: DescMethod, options: CodecOptions): Codecs 
 			binaryOptions === undefined
 				? compiledEncoding(method.output, binary, options.writeMaxBytes)
 				: encodingOf(binary),
+			{
+				encodingOf: (schema) => {
+					const serialize = (message: Message) => toBinary(schema, message, binaryOptions);
+					return binaryOptions === undefined
+						? compiledEncoding(schema, serialize, writeMaxBytes)
+						: encodingOf(serialize);
+				},
+				join: joinBinary,
+			},
 		),
 		json: codec(
 			lookup.getI(false).parse,
 			jsonOptions ?? defaultJson,
 			encodingOf(lookup.getO(false).serialize),
+			{
+				encodingOf: (schema) =>
+					encodingOf((message) => Buffer.from(toJsonString(schema, message, jsonOptions))),
+				join: (outer, field, inner) =>
+					joinJson(outer, jsonOptions?.useProtoFieldName ? field.name : field.jsonName, inner),
+			},
 		),
 	};
 }
@@ -79,6 +110,63 @@ interface Encoding {
 	envelope(message: Message): Uint8Array;
 	/** An envelope in memory of its own, which may be kept. */
 	lastingEnvelope(message: Message): Uint8Array;
+}
+
+/** How messages of a format are embedded in others. */
+interface Embedding {
+	encodingOf(schema: DescMessage): Pick<Encoding, "lastingEnvelope">;
+	/** The envelope of a message, from the bytes of its other fields, and those of the message in that field. */
+	join(outer: Uint8Array, field: MessageField, inner: Uint8Array): Uint8Array;
+}
+
+/**
+ * Encodes messages that embed a shared one, which is encoded once for all messages that embed it, and for all calls that
+ * send it as it is.
+ *
+ * @returns a function that returns `undefined` for all other messages, and for those that can't be encoded or are too
+ * large; `undefined` if no message of the type embeds another one in its last field.
+ */
+function joinedEnvelope(
+	schema: DescMessage,
+	key: EncodingKey,
+	outer: Pick<Encoding, "encode">,
+	{ encodingOf, join }: Embedding,
+): ((message: Message, writeMaxBytes: number) => Uint8Array | undefined) | undefined {
+	const embedded = embeddedMessages(schema);
+	const encodings = new Map<MessageField, Pick<Encoding, "lastingEnvelope">>();
+	const encodingFor = (field: MessageField) => {
+		let encoding = encodings.get(field);
+		if (encoding === undefined) {
+			encoding = encodingOf(field.message);
+			encodings.set(field, encoding);
+		}
+		return encoding;
+	};
+	return (
+		embedded &&
+		((message, writeMaxBytes) => {
+			const found = embedded(message);
+			if (found === undefined) {
+				return undefined;
+			}
+			const { field } = found;
+			let inner: Uint8Array | undefined;
+			try {
+				inner = sharedEnvelope(found.message, key, encodingFor(field).lastingEnvelope);
+			} catch {
+				// The caller encodes the whole message, which throws a precise error.
+			}
+			if (inner === undefined) {
+				return undefined;
+			}
+			const bytes = join(
+				outer.encode(found.withoutField()),
+				field,
+				inner.subarray(envelopeHeadBytes),
+			);
+			return bytes.byteLength - envelopeHeadBytes > writeMaxBytes ? undefined : bytes;
+		})
+	);
 }
 
 function encodingOf(serialize: (message: Message) => Uint8Array): Encoding {

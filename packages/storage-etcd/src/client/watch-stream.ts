@@ -40,7 +40,7 @@ export async function* watchStream(
 	try {
 		alive();
 		const requests = probing({ ...request, fragment: true }, clock, stop);
-		// Fragments may split a revision, so they are joined first.
+		// Fragments may split a revision: the last one of each is joined with what follows. All of a response may be too much.
 		let earlier: WatchResponse["events"] = [];
 		for await (const response of endpoint.watch.watch(requests, { ...options, signal: stop })) {
 			alive();
@@ -51,7 +51,14 @@ export async function* watchStream(
 				throw new ConnectError(`watch canceled: ${response.cancelReason}`, Code.Unavailable);
 			}
 			if (response.fragment) {
-				earlier = earlier.concat(response.events);
+				const events = earlier.concat(response.events);
+				const last = events.at(-1)?.kv?.modRevision;
+				const begin = events.findIndex(({ kv }) => kv?.modRevision === last);
+				earlier = events.slice(begin);
+				response.events = events.slice(0, begin);
+				if (begin > 0) {
+					yield response;
+				}
 				continue;
 			}
 			if (earlier.length > 0) {

@@ -1,6 +1,7 @@
 import type { Clock, Scheduler } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitBatch,
 	type CommitOptions,
 	type CommitResult,
 	changesNothing,
@@ -39,6 +40,8 @@ export interface GroupCommitContext {
 	readonly requestLimits: EtcdRequestLimits;
 	/** How long a commit may take, in milliseconds. */
 	readonly timeoutMs: number;
+	/** Called after each transaction that has stored commits. */
+	readonly onBatch?: (batch: CommitBatch) => void;
 }
 
 /** The number of concurrent transactions: while etcd syncs one, the next is sent. */
@@ -101,11 +104,16 @@ export class GroupCommit {
 			);
 		}
 		const { clock, timeoutMs, keys, requestLimits } = this.#context;
-		const pending = createPendingCommit(mutations, options, keys, (settled) => {
-			timer.cancel();
-			this.#waiting.delete(settled);
-			this.#pending.delete(settled);
-		});
+		const pending = createPendingCommit(
+			mutations,
+			{ ...options, sinceMs: clock.monotonic() },
+			keys,
+			(settled) => {
+				timer.cancel();
+				this.#waiting.delete(settled);
+				this.#pending.delete(settled);
+			},
+		);
 		if (!fitsAlone(pending, requestLimits)) {
 			throw new Exhausted(
 				`commit of ${pending.bytes} bytes: etcd accepts requests of at most ${requestLimits.maxRequestBytes} bytes`,

@@ -20,6 +20,8 @@ export interface PendingCommit {
 	readonly bytes: number;
 	readonly fence: Fence | undefined;
 	readonly writtenBy: string;
+	/** When it began to wait, on the monotonic clock. */
+	readonly sinceMs: number;
 	/** Whether the state has caught up with etcd since the call: then a decision against it is final. */
 	fresh: boolean;
 	/** Whether it needs its own transaction, because a shared one was refused. */
@@ -45,7 +47,11 @@ const mutationOverhead = 64;
  */
 export function createPendingCommit(
 	mutations: readonly Mutation[],
-	{ fence, writtenBy = deploymentWriter }: Pick<CommitOptions, "fence" | "writtenBy">,
+	{
+		fence,
+		writtenBy = deploymentWriter,
+		sinceMs,
+	}: Pick<CommitOptions, "fence" | "writtenBy"> & Pick<PendingCommit, "sinceMs">,
 	keys: Keys,
 	onSettled: (pending: PendingCommit) => void,
 ): PendingCommit {
@@ -69,6 +75,7 @@ export function createPendingCommit(
 		bytes: sizeOf(names, bodies),
 		fence,
 		writtenBy,
+		sinceMs,
 		fresh: false,
 		alone: false,
 		get settled() {

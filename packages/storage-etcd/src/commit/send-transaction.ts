@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
-import { Exhausted, Fenced, StorageUnavailable } from "@plinth/storage";
+import { type CommitBatch, Exhausted, Fenced, StorageUnavailable } from "@plinth/storage";
 import { deadline } from "../client/deadline.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
 import { EtcdError } from "../client/etcd-error.ts";
@@ -11,7 +11,13 @@ import type { CatchUp } from "../state/catch-up.ts";
 import type { FollowedState } from "../state/followed-state.ts";
 import type { VersionOffset } from "../state/version-offset.ts";
 import type { PendingCommit } from "./pending-commit.ts";
-import { type DecidedCommit, outcomesOf, resultOf, type Transaction } from "./transaction.ts";
+import {
+	type CommitOutcome,
+	type DecidedCommit,
+	outcomesOf,
+	resultOf,
+	type Transaction,
+} from "./transaction.ts";
 
 /** The dependencies of sending. */
 export interface SendContext {
@@ -24,6 +30,8 @@ export interface SendContext {
 	readonly clock: Clock;
 	/** How long to wait for the state, in milliseconds. */
 	readonly timeoutMs: number;
+	/** Called after the transaction, if it has stored commits. */
+	readonly onBatch?: (batch: CommitBatch) => void;
 }
 
 /**
@@ -39,6 +47,7 @@ export async function sendTransaction(
 ): Promise<void> {
 	const { client, keys, offset, history, catchUp } = context;
 	const request = transaction.request(keys, offset, history.intact());
+	const beginMs = context.clock.monotonic();
 	let response: TxnResponse;
 	try {
 		response = await client.transaction(request);
@@ -58,17 +67,36 @@ export async function sendTransaction(
 		}
 		return;
 	}
-	await settle(transaction, response, context, again);
+	const outcomes = outcomesOf(response, transaction.commits);
+	measure(transaction, outcomes, beginMs, context);
+	await settle(transaction, response, outcomes, context, again);
+}
+
+function measure(
+	{ commits }: Transaction,
+	outcomes: readonly CommitOutcome[],
+	beginMs: number,
+	{ clock, onBatch }: Pick<SendContext, "clock" | "onBatch">,
+): void {
+	const stored = commits.filter((_, index) => outcomes[index] === "done");
+	if (onBatch !== undefined && stored.length > 0) {
+		onBatch({
+			commits: stored.length,
+			// They are not in order of arrival.
+			longestWaitMs: Math.max(...stored.map(({ pending }) => beginMs - pending.sinceMs)),
+			writeMs: clock.monotonic() - beginMs,
+		});
+	}
 }
 
 async function settle(
 	{ commits }: Transaction,
 	response: TxnResponse,
+	outcomes: readonly CommitOutcome[],
 	{ state, offset, clock, timeoutMs }: SendContext,
 	again: (pending: PendingCommit) => void,
 ): Promise<void> {
 	const revision = offset.versionOf(response.header?.revision ?? 0n);
-	const outcomes = outcomesOf(response, commits);
 	for (const [index, { pending }] of commits.entries()) {
 		if (outcomes[index] === "fenced" && pending.fence !== undefined) {
 			pending.reject(new Fenced(pending.fence.lease));

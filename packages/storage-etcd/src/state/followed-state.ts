@@ -6,7 +6,9 @@ import type { WatchResponse } from "../gen/etcdserverpb/rpc_pb.ts";
 import { type Event, Event_EventType } from "../gen/mvccpb/kv_pb.ts";
 import { HistoryLost, type SeenMark, type StoreHistory } from "../history/store-history.ts";
 import { keyText } from "../keys.ts";
+import { UnrecognizedData } from "./decode-resource.ts";
 import { type LoadContext, type Loaded, load } from "./load.ts";
+import type { ReplayedState } from "./replayed-state.ts";
 import { RevisionGate } from "./revision-gate.ts";
 
 /** The dependencies of a followed state. */
@@ -15,13 +17,16 @@ export interface FollowContext extends LoadContext {
 	readonly history: StoreHistory;
 	/** The pending transaction of this server that has put this value under the head key, if any. */
 	ownTransaction(head: Uint8Array): Transaction | undefined;
+	/** Is told what is applied and skipped. */
+	readonly replayed: Pick<ReplayedState, "isReplaying" | "onApplied" | "onSkipped">;
 }
 
 /** The delays before a watch is restarted. */
 const restart = { baseMs: 50, maxMs: 1000 };
 
 /**
- * The state of etcd with a delay of some milliseconds: loaded once, then updated by a watch.
+ * The state of etcd with a delay of some milliseconds: loaded once, at a revision that may be some time old, then updated by
+ * a watch.
  *
  * ```
  *   load at revision r ──▶ watch from r + 1 ──▶ apply revision by revision ──▶ gate, own commits
@@ -85,6 +90,7 @@ export class FollowedState {
 					logger.warn({ why: error.message, revision }, "lost the watch on etcd");
 				} else {
 					logger.error({ err: error, revision }, "could not follow etcd");
+					this.#context.replayed.onSkipped(error);
 				}
 			}
 			await backoff.wait(signal).catch(() => {});
@@ -137,6 +143,7 @@ export class FollowedState {
 		// If nothing is proven, the same revision may have another content than before.
 		const loaded = await load(this.#context, signal, isProven ? { known: old } : {});
 		this.#store = loaded.store;
+		this.#context.replayed.onApplied(loaded.store, 0);
 		this.#next = loaded.revision + 1n;
 		if (loaded.head !== undefined) {
 			history.seen(loaded.head.modRevision, loaded.head.value);
@@ -169,6 +176,8 @@ export class FollowedState {
 			}
 			begin = end;
 		}
+		const bytes = events.reduce((sum, { kv }) => sum + (kv?.value.byteLength ?? 0), 0);
+		this.#context.replayed.onApplied(this.#store, bytes);
 	}
 
 	#applyRevision(revision: bigint, events: readonly Event[], head: Uint8Array | undefined): void {
@@ -189,7 +198,7 @@ export class FollowedState {
 				changed.set(key, change);
 			}
 		}
-		this.#store.apply(version, changes);
+		this.#store.apply(version, changes, { isReplayed: this.#context.replayed.isReplaying });
 		if (head !== undefined) {
 			history.seen(revision, head);
 		}
@@ -209,8 +218,12 @@ export class FollowedState {
 		revision: number,
 		own: Transaction | undefined,
 	): StateChange | undefined {
-		const name = this.#context.keys.parse(key);
+		const { keys, replayed } = this.#context;
+		const name = keys.parse(key);
 		if (name === undefined || kv === undefined) {
+			if (kv !== undefined && type === Event_EventType.PUT && !isKey(kv.key, keys.head)) {
+				replayed.onSkipped(new UnrecognizedData(key, "it is not the key of a resource"));
+			}
 			return undefined;
 		}
 		const writtenBy = own?.writtenBy(key);
@@ -230,6 +243,7 @@ export class FollowedState {
 				{ err: error, revision },
 				"skipped a change in etcd that no Plinth server has made",
 			);
+			this.#context.replayed.onSkipped(error);
 			return undefined;
 		}
 	}

@@ -26,8 +26,10 @@ export interface Loaded {
 	readonly store: StateStore;
 	/** At least the revision of the state, which is that of the newest transaction of a server. */
 	readonly revision: bigint;
-	/** The head key as written by the newest transaction of a server; absent if there was none. */
+	/** The head key as of that revision, as written by the newest transaction of a server; absent if there was none. */
 	readonly head: KeyValue | undefined;
+	/** The revision of the newest transaction of a server when the load began; 0 if there was none. */
+	readonly newest: bigint;
 }
 
 /** The input of loading. */
@@ -36,15 +38,23 @@ export interface LoadFrom {
 	readonly known?: StateStore;
 	/** Checks that the state fits into memory; only on the first load, since a running server should not stop for it. */
 	readonly capacity?: LoadCapacity;
+	/**
+	 * Whether to load an earlier revision, if etcd still has it, from which the watch then brings the state up to date. So
+	 * watches that another server has begun can resume at this one after versions from before it was started.
+	 */
+	readonly recent?: boolean;
 }
+
+/** How many revisions back: the first of these that etcd has not compacted. The log of a state keeps more events. */
+const recentRevisions = [8_192n, 2_048n, 512n, 128n];
 
 /** How often progress is logged, in milliseconds. */
 const progressEveryMs = 1000;
-/** How often loading starts again because etcd was compacted meanwhile. */
+/** How often loading the newest revision starts again because etcd was compacted meanwhile. */
 const attempts = 5;
 
 /**
- * Reads everything as of one revision, page by page.
+ * Reads everything as of one revision, page by page: the newest one, or a recent one.
  *
  * @throws EtcdError; UnrecognizedData; StateTooLarge.
  */
@@ -53,27 +63,60 @@ export async function load(
 	signal: AbortSignal,
 	from: LoadFrom,
 ): Promise<Loaded> {
+	const back = [...(from.recent === true ? recentRevisions : []), ...Array(attempts).fill(0n)];
 	for (let attempt = 1; ; attempt++) {
 		try {
-			return await loadOnce(context, signal, from);
+			return await loadOnce(context, signal, from, back[attempt - 1] ?? 0n);
 		} catch (error) {
-			if (!(error instanceof RevisionCompacted) || attempt === attempts) {
+			if (!(error instanceof RevisionCompacted) || attempt === back.length) {
 				throw error;
 			}
 		}
 	}
 }
 
+/** The revision to load, and the head key as of that revision. */
+interface Beginning {
+	readonly revision: bigint;
+	readonly head: KeyValue | undefined;
+	/** The revision of the newest transaction of a server. */
+	readonly newest: bigint;
+}
+
+/** @throws RevisionCompacted if etcd does not have the revision that far back. */
+async function beginningOf(
+	{ client, keys }: LoadContext,
+	signal: AbortSignal,
+	back: bigint,
+): Promise<Beginning> {
+	const { header, kvs } = await client.range({ key: keys.head }, signal);
+	const [head] = kvs;
+	const newest = { revision: header?.revision ?? 0n, head, newest: head?.modRevision ?? 0n };
+	if (back === 0n) {
+		return newest;
+	}
+	// Versions of earlier incarnations are other numbers.
+	const identity = await client.range({ key: keys.identity, keysOnly: true }, signal);
+	const first = identity.kvs[0]?.modRevision ?? newest.revision;
+	const revision = newest.revision - back > first ? newest.revision - back : first;
+	if (revision >= newest.revision) {
+		return newest;
+	}
+	const earlier = await client.range({ key: keys.head, revision }, signal);
+	return { ...newest, revision, head: earlier.kvs[0] };
+}
+
 async function loadOnce(
-	{ client, keys, decoder, offset, clock, logger, makeStore }: LoadContext,
+	context: LoadContext,
 	signal: AbortSignal,
 	{ known, capacity }: LoadFrom,
+	back: bigint,
 ): Promise<Loaded> {
+	const { client, keys, decoder, offset, clock, logger, makeStore } = context;
 	const startMs = clock.monotonic();
 	let loggedMs = startMs;
-	const { header, kvs } = await client.range({ key: keys.head }, signal);
-	const head = kvs[0];
-	const revision = header?.revision ?? 0n;
+	const beginning = await beginningOf(context, signal, back);
+	const { revision, head } = beginning;
 	const store = makeStore();
 	let newest = head?.modRevision ?? 0n;
 	for await (const page of rangePages(client, keys.resources, revision, signal)) {
@@ -95,5 +138,5 @@ async function loadOnce(
 	store.begin(offset.versionOf(newest));
 	const tookMs = Math.round(clock.monotonic() - startMs);
 	logger.info({ resources: store.size, revision: store.revision, tookMs }, "storage loaded");
-	return { store, revision, head };
+	return { store, revision, head, newest: beginning.newest };
 }

@@ -4,6 +4,7 @@ import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import {
 	CasFailure,
+	type CommitBatch,
 	defaultStorageLimits,
 	Exhausted,
 	Fenced,
@@ -16,7 +17,6 @@ import { artist, textOf } from "@plinth/storage/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { RowWrite } from "../file/row-table.ts";
 import { WriteFailure } from "../thread/storage-thread.ts";
-import type { CommitBatch } from "./commit-batch.ts";
 import { GroupCommit } from "./group-commit.ts";
 
 /** A write that the test completes. */

@@ -3,6 +3,7 @@ import { ResourceSchema } from "@plinth/proto";
 import type { Clock, Fence, Logger, Scheduler } from "@plinth/runtime";
 import {
 	assignVersion,
+	type CommitBatch,
 	type CommitOptions,
 	type CommitResult,
 	changesNothing,
@@ -20,7 +21,6 @@ import {
 } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 import { WriteFailure } from "../thread/storage-thread.ts";
-import type { CommitBatch } from "./commit-batch.ts";
 import { PendingState } from "./pending-state.ts";
 
 /** The dependencies of group commits. */

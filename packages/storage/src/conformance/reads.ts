@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { typeOf } from "@plinth/resource";
-import { GroupVersionMismatch, NotFound } from "../errors.ts";
+import { GroupVersionMismatch, NotFound, StorageUnavailable } from "../errors.ts";
 import type { Behavior } from "./behavior.ts";
 import { albumType, artistType, idFor, resource, store, textOf } from "./test-resources.ts";
 
@@ -20,6 +20,20 @@ export const readBehaviors: readonly Behavior[] = [
 			await store(backend, resource("miles", { uid: "one" }));
 			const found = await backend.read(idFor("miles", { uid: "" }));
 			assert.equal(found.id?.uid, "one");
+		},
+	},
+	{
+		name: "looks up at once what an eventually consistent lookup returns",
+		async run({ backend }) {
+			if (backend.lookupNow === undefined) {
+				return;
+			}
+			const { version } = await store(backend, resource("miles"));
+			assert.equal(backend.lookupNow?.(idFor("miles")), await backend.lookup(idFor("miles")));
+			await backend.commit([{ op: "delete", id: idFor("miles"), expectedVersion: version }]);
+			assert.equal(backend.lookupNow?.(idFor("miles")), undefined);
+			await backend.close();
+			assert.throws(() => backend.lookupNow?.(idFor("miles")), StorageUnavailable);
 		},
 	},
 	{

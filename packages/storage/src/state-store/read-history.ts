@@ -72,7 +72,7 @@ function versionOf({
 }: LogEntry): StoredVersion {
 	const updated = previous === undefined ? "created" : "updated";
 	const change = kind === "delete" ? "deleted" : updated;
-	return { change, version: String(revision), resource, atMs, writtenBy };
+	return { change, version: String(revision), resource, atMs: atMs || undefined, writtenBy };
 }
 
 /** The version before the first that the log has, or the stored one if the log has none. */

@@ -1,4 +1,4 @@
-import type { ID, Resource } from "@plinth/proto";
+import type { ID, Origin, Resource } from "@plinth/proto";
 
 /** The bytes that each field, entry or nested message adds to its content. */
 const overhead = 4;
@@ -31,10 +31,19 @@ export function resourceSize(resource: Resource): number {
 	for (const owner of resource.ownerReferences) {
 		size += idSize(owner) + owner.region.length + 4 * overhead;
 	}
+	if (resource.origin !== undefined) {
+		size += originSize(resource.origin);
+	}
 	if (resource.data !== undefined) {
 		size += resource.data.typeUrl.length + resource.data.value.byteLength + 2 * overhead;
 	}
 	return size;
+}
+
+function originSize(origin: Origin): number {
+	const { cluster, region, incarnation, uid, version, partition, path, peering } = origin;
+	const texts = [cluster, region, incarnation, uid, version, partition, peering, ...path];
+	return texts.reduce((size, text) => size + text.length + overhead, overhead);
 }
 
 /*
@@ -61,6 +70,9 @@ export function memorySize(resource: Resource | undefined): number {
 	}
 	let size = resourceSize(resource) + objectBytes;
 	if (resource.owner !== undefined) {
+		size += idBytes;
+	}
+	if (resource.origin !== undefined) {
 		size += idBytes;
 	}
 	size += resource.ownerReferences.length * idBytes;

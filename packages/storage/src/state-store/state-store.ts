@@ -1,10 +1,10 @@
 import type { ID, Resource } from "@plinth/proto";
 import type { FamilyLike, ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
+import { AttentionCensus, noAttention } from "../attention-census.ts";
 import type { WatchOptions } from "../backend.ts";
 import type { StateChange, StateView } from "../compare-and-swap.ts";
-import { ConditionCensus } from "../condition-census.ts";
-import { GroupVersionMismatch, NotFound, type WatchClosed } from "../errors.ts";
+import type { WatchClosed } from "../errors.ts";
 import type { StoredHistory } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
 import type { ListQuery } from "../query.ts";
@@ -12,6 +12,7 @@ import { RetainedMemory } from "../retention/retained-memory.ts";
 import type { FamilyHolds } from "../retention/retention-ledger.ts";
 import { FamilySnapshot, type SnapshotOwner } from "../snapshot.ts";
 import type { StorageStatistics, TypeStatistics } from "../storage-statistics.ts";
+import { storedAs } from "../stored-as.ts";
 import { TenancyCensus, type TenancyUnit } from "../tenancy-census.ts";
 import { type EventLog, LogEntry } from "../watch/event-log.ts";
 import { Watch } from "../watch/watch.ts";
@@ -24,6 +25,12 @@ import { type OwnedPage, OwnerIndex } from "./owner-index.ts";
 import { readHistory } from "./read-history.ts";
 import { memorySize } from "./resource-size.ts";
 
+/** How changes are applied. */
+export interface ApplyOptions {
+	/** Whether they were made before this process has begun: then they are not its writes, and their time is not known. */
+	readonly isReplayed?: boolean;
+}
+
 /**
  * The read side of every backend: the current state in memory, and the recent events.
  *
@@ -34,7 +41,7 @@ import { memorySize } from "./resource-size.ts";
  *                         └─ log
  *   owners: (owner's name, uid) → resources of all families                     OwnerIndex
  *   census: partition, namespace → type → how many                              TenancyCensus
- *   conditions: type → how many are false, how many are stale                   ConditionCensus
+ *   attention: type → how many are false, stale, being deleted                  AttentionCensus
  * ```
  *
  * A resource in an index, in the log, in events and in the result of its commit is one object.
@@ -58,7 +65,7 @@ export class StateStore implements StateView {
 	readonly #families = new FamilyMap<Family>();
 	readonly #owners = new OwnerIndex();
 	readonly #census = new TenancyCensus();
-	readonly #conditions = new ConditionCensus();
+	readonly #attention = new AttentionCensus();
 	readonly #writes = new WriteCounts();
 	readonly #retained: RetainedMemory;
 	readonly #deliveries: Pick<WatchDeliveries, "add">;
@@ -116,14 +123,7 @@ export class StateStore implements StateView {
 	 * @throws NotFound; GroupVersionMismatch.
 	 */
 	read(id: ID): Resource {
-		const stored = this.lookup(id);
-		if (stored === undefined || (id.uid !== "" && stored.id?.uid !== id.uid)) {
-			throw new NotFound(id);
-		}
-		if (id.type !== undefined && stored.id?.type?.groupVersion !== id.type.groupVersion) {
-			throw new GroupVersionMismatch(id.type, stored);
-		}
-		return stored;
+		return storedAs(id, this.lookup(id));
 	}
 
 	/**
@@ -231,13 +231,17 @@ export class StateStore implements StateView {
 	 * Applies all changes of a revision, which must be newer than all before. Each change has a different
 	 * name.
 	 */
-	apply(revision: number, changes: readonly StateChange[]): void {
+	apply(
+		revision: number,
+		changes: readonly StateChange[],
+		{ isReplayed = false }: ApplyOptions = {},
+	): void {
 		if (revision <= this.#revision) {
 			throw new RangeError(`revision ${revision} is not newer than ${this.#revision}`);
 		}
 		const replaced = changes.map((change) => this.#store(change));
 		this.#revision = revision;
-		const atMs = this.#runtime.clock.now();
+		const atMs = isReplayed ? 0 : this.#runtime.clock.now();
 		const touched: EventLog[] = [];
 		for (let index = 0; index < changes.length; index += 1) {
 			const change = changes[index];
@@ -246,7 +250,7 @@ export class StateStore implements StateView {
 			}
 			const { op, resource, writtenBy } = change;
 			const { log } = this.#family(typeOf(resource));
-			if (resource.id?.type !== undefined) {
+			if (resource.id?.type !== undefined && !isReplayed) {
 				this.#writes.add(resource.id.type);
 			}
 			const { previous, bytes: replacedBytes } = replaced[index] ?? nothing;
@@ -283,7 +287,7 @@ export class StateStore implements StateView {
 		const previous = next === undefined ? index.delete(id) : index.set(id, next);
 		this.#owners.update(previous, next);
 		this.#census.update(previous, next);
-		this.#conditions.update(previous, next);
+		this.#attention.update(previous, next);
 		const bytes = memorySize(previous);
 		this.#bytes += memorySize(next) - bytes;
 		this.#size += Number(next !== undefined) - Number(previous !== undefined);
@@ -292,7 +296,7 @@ export class StateStore implements StateView {
 
 	#typeStatistics(): ReadonlyMap<string, TypeStatistics> {
 		const resources = this.#census.all();
-		const conditions = this.#conditions.byType();
+		const attention = this.#attention.byType();
 		const writes = this.#writes.byType();
 		const keys = new Set([...resources.keys(), ...writes.keys()]);
 		return new Map(
@@ -301,7 +305,7 @@ export class StateStore implements StateView {
 				{
 					resources: resources.get(key) ?? 0,
 					writes: writes.get(key) ?? 0,
-					...(conditions.get(key) ?? { withFalse: 0, withStale: 0 }),
+					...(attention.get(key) ?? noAttention),
 				},
 			]),
 		);

@@ -115,6 +115,8 @@ export async function simulate(
 		await scheduler.advance(60_000);
 	}
 	const left = unfinished();
+	// What watchers still have to receive reaches them.
+	await scheduler.advance(1_000);
 	const missed = (await scheduler.run(Promise.resolve(crowd?.end()))) ?? [];
 	await scheduler.run(Promise.all([first.stop(), second.stop()]));
 	const violations = [...check.violations, ...owners.violations, ...missed];

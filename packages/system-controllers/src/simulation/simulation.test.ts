@@ -6,7 +6,7 @@ import { type SimulationOptions, simulate } from "./simulation.fixture.ts";
 describe("two lagging servers, one without the type", () => {
 	it("remove units only when they are empty, and remove all that are marked", async () => {
 		let removed = 0;
-		for (let seed = 1; seed <= 12; seed++) {
+		for (let seed = 1; seed <= 16; seed++) {
 			const result = await simulate(seed);
 			expect({ seed, violations: result.violations }).toEqual({ seed, violations: [] });
 			removed += result.removed;
@@ -16,7 +16,7 @@ describe("two lagging servers, one without the type", () => {
 
 	it("remove tombstones only when the owner owns nothing, and leave no orphans", async () => {
 		let removed = 0;
-		for (let seed = 1; seed <= 12; seed++) {
+		for (let seed = 1; seed <= 16; seed++) {
 			const result = await simulate(seed, { users: "owners" });
 			expect({ seed, violations: result.violations }).toEqual({ seed, violations: [] });
 			removed += result.removedTombstones;

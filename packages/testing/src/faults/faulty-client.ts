@@ -48,6 +48,8 @@ export function faultyClient(client: ResourceClient, faults: ClientFaults): Reso
 				(signal) => client.watchList(request, { ...options, signal }),
 				options,
 			),
+		// Controllers watch no sets.
+		watchSet: (request, options) => client.watchSet(request, options),
 	};
 }
 

@@ -1,5 +1,4 @@
 import type { ResourceClient } from "@plinth/controller";
-import type { WatchEvent } from "@plinth/proto";
 import type { SeededScheduler } from "@plinth/runtime/testing";
 
 /**
@@ -21,13 +20,14 @@ export function autoAdvancingClient(
 		writeStatus: (request, options) => scheduler.run(client.writeStatus(request, options)),
 		delete: (request, options) => scheduler.run(client.delete(request, options)),
 		watchList: (request, options) => driven(client.watchList(request, options), scheduler),
+		watchSet: (request, options) => driven(client.watchSet(request, options), scheduler),
 	};
 }
 
-function driven(
-	events: AsyncIterable<WatchEvent>,
+function driven<Event>(
+	events: AsyncIterable<Event>,
 	scheduler: SeededScheduler,
-): AsyncIterable<WatchEvent> {
+): AsyncIterable<Event> {
 	return {
 		[Symbol.asyncIterator]() {
 			const iterator = events[Symbol.asyncIterator]();

@@ -28,11 +28,13 @@ function connectionOf(socket: Socket): Http1Connection {
 class Http1Connection implements HttpConnection {
 	readonly isMultiplexed = false;
 	readonly isEncrypted: boolean;
+	readonly remoteAddress: string;
 	readonly #socket: Socket;
 
 	constructor(socket: Socket) {
 		this.#socket = socket;
 		this.isEncrypted = "encrypted" in socket && socket.encrypted === true;
+		this.remoteAddress = socket.remoteAddress ?? "";
 	}
 
 	onceClosed(listener: () => void): void {

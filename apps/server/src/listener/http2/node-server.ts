@@ -55,11 +55,13 @@ export class NodeServer implements Http2Server {
 class SessionConnection implements HttpConnection {
 	readonly isMultiplexed = true;
 	readonly isEncrypted: boolean;
+	readonly remoteAddress: string;
 	readonly #session: ServerHttp2Session;
 
 	constructor(session: ServerHttp2Session, isEncrypted: boolean) {
 		this.#session = session;
 		this.isEncrypted = isEncrypted;
+		this.remoteAddress = session.socket.remoteAddress ?? "";
 	}
 
 	onceClosed(listener: () => void): void {

@@ -18,6 +18,7 @@ import { serveRequest } from "./serve-request.ts";
 export class PlinthConnection implements StreamConnection {
 	readonly isMultiplexed = true;
 	readonly isEncrypted: boolean;
+	readonly remoteAddress: string;
 	readonly #socket: Socket;
 	readonly #options: Http2ServerOptions;
 	/** Set with the first request, which may come before `start` has returned, or by `start`. */
@@ -33,6 +34,7 @@ export class PlinthConnection implements StreamConnection {
 		this.#socket = socket;
 		this.#options = options;
 		this.isEncrypted = "encrypted" in socket;
+		this.remoteAddress = socket.remoteAddress ?? "";
 		this.#idleSinceMs = options.clock.monotonic();
 	}
 

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file cinema/v2/cinema.proto.
  */
 export const file_cinema_v2_cinema: GenFile = /*@__PURE__*/
-  fileDesc("ChZjaW5lbWEvdjIvY2luZW1hLnByb3RvEgljaW5lbWEudjIiLAoESGFsbBINCgVzZWF0cxgBIAEoDRINCgVmbG9vchgCIAEoCToGorsYAggCYgZwcm90bzM", [file_plinth_resource_v1_annotations]);
+  fileDesc("ChZjaW5lbWEvdjIvY2luZW1hLnByb3RvEgljaW5lbWEudjIiLAoESGFsbBINCgVzZWF0cxgBIAEoDRINCgVmbG9vchgCIAEoCToGorsYAggCSjoKOAoCBAASBAcADAEaLCBIYWxsIGlzIGluIG9uZSBmYW1pbHkgd2l0aCB0aGUgSGFsbCBvZiB2MS4KYgZwcm90bzM", [file_plinth_resource_v1_annotations]);
 
 /**
  * Hall is in one family with the Hall of v1.

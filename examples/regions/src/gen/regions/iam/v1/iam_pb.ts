@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file regions/iam/v1/iam.proto.
  */
 export const file_regions_iam_v1_iam: GenFile = /*@__PURE__*/
-  fileDesc("ChhyZWdpb25zL2lhbS92MS9pYW0ucHJvdG8SDnJlZ2lvbnMuaWFtLnYxIiAKB1Byb2plY3QSDQoFdGl0bGUYASABKAk6BqK7GAIIAyIoCglBY2Nlc3NLZXkSEwoLZmluZ2VycHJpbnQYASABKAk6BqK7GAIIA0IJsrsYBQoDaWFtYgZwcm90bzM", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
+  fileDesc("ChhyZWdpb25zL2lhbS92MS9pYW0ucHJvdG8SDnJlZ2lvbnMuaWFtLnYxIiAKB1Byb2plY3QSDQoFdGl0bGUYASABKAk6BqK7GAIIAyIoCglBY2Nlc3NLZXkSEwoLZmluZ2VycHJpbnQYASABKAk6BqK7GAIIA0IJsrsYBQoDaWFtSoABCjUKAgQAEgQKAA4BGikgUHJvamVjdCBncm91cHMgdGhlIHJlc291cmNlcyBvZiBhIHRlYW0uCgpHCgIEARIEEQAVARo7IEFjY2Vzc0tleSBpcyBhIHNlY3JldCBvZiBpdHMgb3duZXIsIGZvciBleGFtcGxlIGEgZGV2aWNlLgpiBnByb3RvMw", [file_plinth_resource_v1_annotations, file_plinth_schema_v1_annotations]);
 
 /**
  * Project groups the resources of a team.

@@ -2,8 +2,8 @@
 // @generated from file plinth/controller/v1/controller_service.proto (package plinth.controller.v1, syntax proto3)
 /* eslint-disable */
 
-import type { CachedType, Controller, ControllerOnServer, ControllerService, Cycle, Dependency, EndlessChain, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, RunError, Server, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
-import { GetControllerRequestSchema, GetDependencyGraphRequestSchema, ListControllersRequestSchema, ListReconcilesRequestSchema } from "./controller_service_pb.ts";
+import type { AgentReport, CachedType, Controller, ControllerOnServer, ControllerReport, ControllerService, Cycle, Dependency, EndlessChain, GetControllerRequest, GetControllerResponse, GetDependencyGraphRequest, GetDependencyGraphResponse, ListControllersRequest, ListControllersResponse, ListReconcilesRequest, ListReconcilesResponse, OwnWrites, Queue, Reconcile, ReconcileFailure, Reconciles, ReportControllersRequest, ReportControllersResponse, RunError, Server, Shards, StillRunning, Undecodable } from "./controller_service_pb.ts";
+import { GetControllerRequestSchema, GetDependencyGraphRequestSchema, ListControllersRequestSchema, ListReconcilesRequestSchema, ReportControllersRequestSchema } from "./controller_service_pb.ts";
 import { cloneID } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
@@ -32,6 +32,76 @@ export function cloneListControllersResponse(message: ListControllersResponse): 
     copy.holdsLease = message.holdsLease;
   }
   copy.servers = copyItems(message.servers, cloneServer);
+  copy.agents = copyItems(message.agents, cloneAgentReport);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ReportControllersRequest.
+ */
+export function cloneReportControllersRequest(message: ReportControllersRequest): ReportControllersRequest {
+  const copy = { $typeName: message.$typeName } as ReportControllersRequest;
+  copy.id = message.id;
+  copy.name = message.name;
+  if (message.startedAt !== undefined) {
+    copy.startedAt = copyTimestamp(message.startedAt);
+  }
+  copy.version = message.version;
+  copy.controllers = copyItems(message.controllers, cloneControllerReport);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ReportControllersResponse.
+ */
+export function cloneReportControllersResponse(message: ReportControllersResponse): ReportControllersResponse {
+  const copy = { $typeName: message.$typeName } as ReportControllersResponse;
+  if (message.interval !== undefined) {
+    copy.interval = copyDuration(message.interval);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.ControllerReport.
+ */
+export function cloneControllerReport(message: ControllerReport): ControllerReport {
+  const copy = { $typeName: message.$typeName } as ControllerReport;
+  if (message.controller !== undefined) {
+    copy.controller = cloneController(message.controller);
+  }
+  copy.failing = copyItems(message.failing, cloneReconcile);
+  copy.running = copyItems(message.running, cloneReconcile);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.controller.v1.AgentReport.
+ */
+export function cloneAgentReport(message: AgentReport): AgentReport {
+  const copy = { $typeName: message.$typeName } as AgentReport;
+  copy.id = message.id;
+  copy.name = message.name;
+  if (message.startedAt !== undefined) {
+    copy.startedAt = copyTimestamp(message.startedAt);
+  }
+  copy.version = message.version;
+  if (message.age !== undefined) {
+    copy.age = copyDuration(message.age);
+  }
+  copy.controllers = copyItems(message.controllers, cloneControllerReport);
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -83,6 +153,7 @@ export function cloneGetControllerResponse(message: GetControllerResponse): GetC
   copy.failing = copyItems(message.failing, cloneReconcile);
   copy.running = copyItems(message.running, cloneReconcile);
   copy.servers = copyItems(message.servers, cloneServer);
+  copy.agents = copyItems(message.agents, cloneAgentReport);
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -227,6 +298,7 @@ export function cloneControllerOnServer(message: ControllerOnServer): Controller
   if (message.shards !== undefined) {
     copy.shards = cloneShards(message.shards);
   }
+  copy.isAgent = message.isAgent;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -345,6 +417,7 @@ export function cloneReconciles(message: Reconciles): Reconciles {
   if (message.endlessChain !== undefined) {
     copy.endlessChain = cloneEndlessChain(message.endlessChain);
   }
+  copy.durations = message.durations.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -460,6 +533,10 @@ export function createControllerServiceCloningClient(client: Client<typeof Contr
     async listReconciles(request, options) {
       const message = cloneListReconcilesRequest(create(ListReconcilesRequestSchema, request));
       return cloneListReconcilesResponse(await client.listReconciles(message, options));
+    },
+    async reportControllers(request, options) {
+      const message = cloneReportControllersRequest(create(ReportControllersRequestSchema, request));
+      return cloneReportControllersResponse(await client.reportControllers(message, options));
     },
     async getDependencyGraph(request, options) {
       const message = cloneGetDependencyGraphRequest(create(GetDependencyGraphRequestSchema, request));

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/controller/v1/controller_service.proto.
  */
 export const file_plinth_controller_v1_controller_service: GenFile = /*@__PURE__*/
-  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIjIKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QSGAoQdGhpc19zZXJ2ZXJfb25seRgBIAEoCCKpAQoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQESLQoHc2VydmVycxgDIAMoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNlcnZlckIOCgxfaG9sZHNfbGVhc2UiowEKBlNlcnZlchIMCgRuYW1lGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSLgoKc3RhcnRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoCRIPCgdtaXNzaW5nGAUgASgJEhgKC2hvbGRzX2xlYXNlGAYgASgISACIAQFCDgoMX2hvbGRzX2xlYXNlIj4KFEdldENvbnRyb2xsZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSGAoQdGhpc19zZXJ2ZXJfb25seRgCIAEoCCLgAQoVR2V0Q29udHJvbGxlclJlc3BvbnNlEjQKCmNvbnRyb2xsZXIYASABKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEjAKB2ZhaWxpbmcYAiADKAsyHy5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGUSMAoHcnVubmluZxgDIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRItCgdzZXJ2ZXJzGAQgAygLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2VydmVyIlUKFUxpc3RSZWNvbmNpbGVzUmVxdWVzdBIiCgJpZBgBIAEoCzIWLnBsaW50aC5yZXNvdXJjZS52MS5JRBIYChB0aGlzX3NlcnZlcl9vbmx5GAIgASgIInwKFkxpc3RSZWNvbmNpbGVzUmVzcG9uc2USMwoKcmVjb25jaWxlcxgBIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRItCgdzZXJ2ZXJzGAIgAygLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2VydmVyIoICCglSZWNvbmNpbGUSEgoKY29udHJvbGxlchgBIAEoCRILCgNrZXkYAiABKAkSMwoFc3RhdGUYAyABKA4yJC5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVTdGF0ZRIrCghpbl9zdGF0ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIpCgZkdWVfaW4YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNwoHZmFpbHVyZRgGIAEoCzImLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZUZhaWx1cmUSDgoGc2VydmVyGAcgASgJIp4BChBSZWNvbmNpbGVGYWlsdXJlEgsKA2tleRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhdHRlbXB0cxgEIAEoDRIpCgVzaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi3gYKCkNvbnRyb2xsZXISDAoEbmFtZRgBIAEoCRIPCgdtYW5hZ2VzGAIgASgJEg8KB3dhdGNoZXMYAyADKAkSMgoJcGxhY2VtZW50GAQgASgOMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUGxhY2VtZW50EioKBXBoYXNlGAUgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYByABKA0SMgoKbGFzdF9lcnJvchgIIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAkgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSQAoIbWFwcGluZ3MYCiADKAsyLi5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyLk1hcHBpbmdzRW50cnkSNgoMY2FjaGVkX3R5cGVzGAsgAygLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZRI0CgpyZWNvbmNpbGVzGAwgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlcxIPCgdvdmVyZHVlGA0gAygJEjMKCm93bl93cml0ZXMYDiABKAsyHy5wbGludGguY29udHJvbGxlci52MS5Pd25Xcml0ZXMSOQoNc3RpbGxfcnVubmluZxgPIAMoCzIiLnBsaW50aC5jb250cm9sbGVyLnYxLlN0aWxsUnVubmluZxI2Cgt1bmRlY29kYWJsZRgQIAEoCzIhLnBsaW50aC5jb250cm9sbGVyLnYxLlVuZGVjb2RhYmxlEiwKBnNoYXJkcxgRIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNoYXJkcxI5CgdzZXJ2ZXJzGBIgAygLMigucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlck9uU2VydmVyGkwKDU1hcHBpbmdzRW50cnkSCwoDa2V5GAEgASgJEioKBXZhbHVlGAIgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWU6AjgBItYCChJDb250cm9sbGVyT25TZXJ2ZXISDgoGc2VydmVyGAEgASgJEioKBXBoYXNlGAIgASgOMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUGhhc2USKwoIaW5fcGhhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEAoIcmVzdGFydHMYBCABKA0SMgoKbGFzdF9lcnJvchgFIAEoCzIeLnBsaW50aC5jb250cm9sbGVyLnYxLlJ1bkVycm9yEi0KCHJlcXVlc3RzGAYgASgLMhsucGxpbnRoLmNvbnRyb2xsZXIudjEuUXVldWUSNAoKcmVjb25jaWxlcxgHIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZXMSLAoGc2hhcmRzGAggASgLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2hhcmRzIiUKBlNoYXJkcxIMCgRvcGVuGAEgAygNEg0KBWNvdW50GAIgASgNIkcKDFN0aWxsUnVubmluZxILCgNrZXkYASABKAkSKgoHcnVubmluZxgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIsCgtVbmRlY29kYWJsZRINCgVjb3VudBgBIAEoDRIOCgZlcnJvcnMYAiADKAkiTAoIUnVuRXJyb3ISDwoHbWVzc2FnZRgBIAEoCRIvCgtvY2N1cnJlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAisAEKBVF1ZXVlEgwKBGxpdmUYASABKA0SEgoKYmFja2dyb3VuZBgCIAEoDRIPCgdkZWxheWVkGAMgASgNEg4KBmFjdGl2ZRgEIAEoDRIMCgRoZWxkGAUgASgNEhIKCm9sZGVzdF9rZXkYBiABKAkSMQoOb2xkZXN0X3dhaXRpbmcYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHZmFpbGluZxgIIAEoDSKYAQoKQ2FjaGVkVHlwZRIMCgR0eXBlGAEgASgJEgwKBHNpemUYAiABKAQSPgoHaW5kZXhlcxgDIAMoCzItLnBsaW50aC5jb250cm9sbGVyLnYxLkNhY2hlZFR5cGUuSW5kZXhlc0VudHJ5Gi4KDEluZGV4ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIqACCgpSZWNvbmNpbGVzEhEKCXN1Y2NlZWRlZBgBIAEoBBIOCgZmYWlsZWQYAiABKAQSDwoHb3ZlcmR1ZRgDIAEoBBIPCgdkcm9wcGVkGAQgASgEEigKBXRvdGFsGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2xvbmdlc3QYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SPAoMbGFzdF9mYWlsdXJlGAcgASgLMiYucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlRmFpbHVyZRI5Cg1lbmRsZXNzX2NoYWluGAggASgLMiIucGxpbnRoLmNvbnRyb2xsZXIudjEuRW5kbGVzc0NoYWluIlwKDEVuZGxlc3NDaGFpbhILCgNrZXkYASABKAkSDgoGbGVuZ3RoGAIgASgNEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqkwIKDlJlY29uY2lsZVN0YXRlEh8KG1JFQ09OQ0lMRV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFQ09OQ0lMRV9TVEFURV9JRExFEAESGQoVUkVDT05DSUxFX1NUQVRFX1JFQURZEAISGwoXUkVDT05DSUxFX1NUQVRFX0RFTEFZRUQQAxIbChdSRUNPTkNJTEVfU1RBVEVfUlVOTklORxAEEhsKF1JFQ09OQ0lMRV9TVEFURV9PVkVSRFVFEAUSGAoUUkVDT05DSUxFX1NUQVRFX0hFTEQQBhIdChlSRUNPTkNJTEVfU1RBVEVfRUxTRVdIRVJFEAcSGwoXUkVDT05DSUxFX1NUQVRFX1NUT1BQRUQQCCpxCglQbGFjZW1lbnQSGQoVUExBQ0VNRU5UX1VOU1BFQ0lGSUVEEAASFwoTUExBQ0VNRU5UX1NJTkdMRVRPThABEhkKFVBMQUNFTUVOVF9FQUNIX1NFUlZFUhACEhUKEVBMQUNFTUVOVF9TSEFSREVEEAMqygEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfQ1JFQVRFRBABEhsKF1BIQVNFX1dBSVRJTkdfRk9SX0xFQVNFEAISFgoSUEhBU0VfSU5JVElBTElaSU5HEAMSEQoNUEhBU0VfUFJJTUlORxAEEhEKDVBIQVNFX1JVTk5JTkcQBRISCg5QSEFTRV9TVE9QUElORxAGEhUKEVBIQVNFX0JBQ0tJTkdfT0ZGEAcSEQoNUEhBU0VfU1RPUFBFRBAIMucDChFDb250cm9sbGVyU2VydmljZRJzCg9MaXN0Q29udHJvbGxlcnMSLC5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXF1ZXN0Gi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuTGlzdENvbnRyb2xsZXJzUmVzcG9uc2UiA5ACARJtCg1HZXRDb250cm9sbGVyEioucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0Q29udHJvbGxlclJlcXVlc3QaKy5wbGludGguY29udHJvbGxlci52MS5HZXRDb250cm9sbGVyUmVzcG9uc2UiA5ACARJwCg5MaXN0UmVjb25jaWxlcxIrLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVxdWVzdBosLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVzcG9uc2UiA5ACARJ8ChJHZXREZXBlbmRlbmN5R3JhcGgSLy5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0GjAucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_resource_v1_resource]);
+  fileDesc("Ci1wbGludGgvY29udHJvbGxlci92MS9jb250cm9sbGVyX3NlcnZpY2UucHJvdG8SFHBsaW50aC5jb250cm9sbGVyLnYxIjIKFkxpc3RDb250cm9sbGVyc1JlcXVlc3QSGAoQdGhpc19zZXJ2ZXJfb25seRgBIAEoCCLcAQoXTGlzdENvbnRyb2xsZXJzUmVzcG9uc2USNQoLY29udHJvbGxlcnMYASADKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEhgKC2hvbGRzX2xlYXNlGAIgASgISACIAQESLQoHc2VydmVycxgDIAMoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNlcnZlchIxCgZhZ2VudHMYBCADKAsyIS5wbGludGguY29udHJvbGxlci52MS5BZ2VudFJlcG9ydEIOCgxfaG9sZHNfbGVhc2UisgEKGFJlcG9ydENvbnRyb2xsZXJzUmVxdWVzdBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAkSOwoLY29udHJvbGxlcnMYBSADKAsyJi5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyUmVwb3J0IkgKGVJlcG9ydENvbnRyb2xsZXJzUmVzcG9uc2USKwoIaW50ZXJ2YWwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24irAEKEENvbnRyb2xsZXJSZXBvcnQSNAoKY29udHJvbGxlchgBIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNvbnRyb2xsZXISMAoHZmFpbGluZxgCIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRIwCgdydW5uaW5nGAMgAygLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlIs0BCgtBZ2VudFJlcG9ydBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAkSJgoDYWdlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjsKC2NvbnRyb2xsZXJzGAYgAygLMiYucGxpbnRoLmNvbnRyb2xsZXIudjEuQ29udHJvbGxlclJlcG9ydCKjAQoGU2VydmVyEgwKBG5hbWUYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgJEg8KB21pc3NpbmcYBSABKAkSGAoLaG9sZHNfbGVhc2UYBiABKAhIAIgBAUIOCgxfaG9sZHNfbGVhc2UiPgoUR2V0Q29udHJvbGxlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIYChB0aGlzX3NlcnZlcl9vbmx5GAIgASgIIpMCChVHZXRDb250cm9sbGVyUmVzcG9uc2USNAoKY29udHJvbGxlchgBIAEoCzIgLnBsaW50aC5jb250cm9sbGVyLnYxLkNvbnRyb2xsZXISMAoHZmFpbGluZxgCIAMoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZRIwCgdydW5uaW5nGAMgAygLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlEi0KB3NlcnZlcnMYBCADKAsyHC5wbGludGguY29udHJvbGxlci52MS5TZXJ2ZXISMQoGYWdlbnRzGAUgAygLMiEucGxpbnRoLmNvbnRyb2xsZXIudjEuQWdlbnRSZXBvcnQiVQoVTGlzdFJlY29uY2lsZXNSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEEhgKEHRoaXNfc2VydmVyX29ubHkYAiABKAgifAoWTGlzdFJlY29uY2lsZXNSZXNwb25zZRIzCgpyZWNvbmNpbGVzGAEgAygLMh8ucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlEi0KB3NlcnZlcnMYAiADKAsyHC5wbGludGguY29udHJvbGxlci52MS5TZXJ2ZXIiggIKCVJlY29uY2lsZRISCgpjb250cm9sbGVyGAEgASgJEgsKA2tleRgCIAEoCRIzCgVzdGF0ZRgDIAEoDjIkLnBsaW50aC5jb250cm9sbGVyLnYxLlJlY29uY2lsZVN0YXRlEisKCGluX3N0YXRlGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmR1ZV9pbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3CgdmYWlsdXJlGAYgASgLMiYucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlRmFpbHVyZRIOCgZzZXJ2ZXIYByABKAkingEKEFJlY29uY2lsZUZhaWx1cmUSCwoDa2V5GAEgASgJEg8KB21lc3NhZ2UYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGF0dGVtcHRzGAQgASgNEikKBXNpbmNlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLeBgoKQ29udHJvbGxlchIMCgRuYW1lGAEgASgJEg8KB21hbmFnZXMYAiABKAkSDwoHd2F0Y2hlcxgDIAMoCRIyCglwbGFjZW1lbnQYBCABKA4yHy5wbGludGguY29udHJvbGxlci52MS5QbGFjZW1lbnQSKgoFcGhhc2UYBSABKA4yGy5wbGludGguY29udHJvbGxlci52MS5QaGFzZRIrCghpbl9waGFzZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghyZXN0YXJ0cxgHIAEoDRIyCgpsYXN0X2Vycm9yGAggASgLMh4ucGxpbnRoLmNvbnRyb2xsZXIudjEuUnVuRXJyb3ISLQoIcmVxdWVzdHMYCSABKAsyGy5wbGludGguY29udHJvbGxlci52MS5RdWV1ZRJACghtYXBwaW5ncxgKIAMoCzIuLnBsaW50aC5jb250cm9sbGVyLnYxLkNvbnRyb2xsZXIuTWFwcGluZ3NFbnRyeRI2CgxjYWNoZWRfdHlwZXMYCyADKAsyIC5wbGludGguY29udHJvbGxlci52MS5DYWNoZWRUeXBlEjQKCnJlY29uY2lsZXMYDCABKAsyIC5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVzEg8KB292ZXJkdWUYDSADKAkSMwoKb3duX3dyaXRlcxgOIAEoCzIfLnBsaW50aC5jb250cm9sbGVyLnYxLk93bldyaXRlcxI5Cg1zdGlsbF9ydW5uaW5nGA8gAygLMiIucGxpbnRoLmNvbnRyb2xsZXIudjEuU3RpbGxSdW5uaW5nEjYKC3VuZGVjb2RhYmxlGBAgASgLMiEucGxpbnRoLmNvbnRyb2xsZXIudjEuVW5kZWNvZGFibGUSLAoGc2hhcmRzGBEgASgLMhwucGxpbnRoLmNvbnRyb2xsZXIudjEuU2hhcmRzEjkKB3NlcnZlcnMYEiADKAsyKC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyT25TZXJ2ZXIaTAoNTWFwcGluZ3NFbnRyeRILCgNrZXkYASABKAkSKgoFdmFsdWUYAiABKAsyGy5wbGludGguY29udHJvbGxlci52MS5RdWV1ZToCOAEi6AIKEkNvbnRyb2xsZXJPblNlcnZlchIOCgZzZXJ2ZXIYASABKAkSKgoFcGhhc2UYAiABKA4yGy5wbGludGguY29udHJvbGxlci52MS5QaGFzZRIrCghpbl9waGFzZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghyZXN0YXJ0cxgEIAEoDRIyCgpsYXN0X2Vycm9yGAUgASgLMh4ucGxpbnRoLmNvbnRyb2xsZXIudjEuUnVuRXJyb3ISLQoIcmVxdWVzdHMYBiABKAsyGy5wbGludGguY29udHJvbGxlci52MS5RdWV1ZRI0CgpyZWNvbmNpbGVzGAcgASgLMiAucGxpbnRoLmNvbnRyb2xsZXIudjEuUmVjb25jaWxlcxIsCgZzaGFyZHMYCCABKAsyHC5wbGludGguY29udHJvbGxlci52MS5TaGFyZHMSEAoIaXNfYWdlbnQYCSABKAgiJQoGU2hhcmRzEgwKBG9wZW4YASADKA0SDQoFY291bnQYAiABKA0iRwoMU3RpbGxSdW5uaW5nEgsKA2tleRgBIAEoCRIqCgdydW5uaW5nGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIiwKC1VuZGVjb2RhYmxlEg0KBWNvdW50GAEgASgNEg4KBmVycm9ycxgCIAMoCSJMCghSdW5FcnJvchIPCgdtZXNzYWdlGAEgASgJEi8KC29jY3VycmVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKwAQoFUXVldWUSDAoEbGl2ZRgBIAEoDRISCgpiYWNrZ3JvdW5kGAIgASgNEg8KB2RlbGF5ZWQYAyABKA0SDgoGYWN0aXZlGAQgASgNEgwKBGhlbGQYBSABKA0SEgoKb2xkZXN0X2tleRgGIAEoCRIxCg5vbGRlc3Rfd2FpdGluZxgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIPCgdmYWlsaW5nGAggASgNIpgBCgpDYWNoZWRUeXBlEgwKBHR5cGUYASABKAkSDAoEc2l6ZRgCIAEoBBI+CgdpbmRleGVzGAMgAygLMi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuQ2FjaGVkVHlwZS5JbmRleGVzRW50cnkaLgoMSW5kZXhlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEiswIKClJlY29uY2lsZXMSEQoJc3VjY2VlZGVkGAEgASgEEg4KBmZhaWxlZBgCIAEoBBIPCgdvdmVyZHVlGAMgASgEEg8KB2Ryb3BwZWQYBCABKAQSKAoFdG90YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI8CgxsYXN0X2ZhaWx1cmUYByABKAsyJi5wbGludGguY29udHJvbGxlci52MS5SZWNvbmNpbGVGYWlsdXJlEjkKDWVuZGxlc3NfY2hhaW4YCCABKAsyIi5wbGludGguY29udHJvbGxlci52MS5FbmRsZXNzQ2hhaW4SEQoJZHVyYXRpb25zGAkgAygEIlwKDEVuZGxlc3NDaGFpbhILCgNrZXkYASABKAkSDgoGbGVuZ3RoGAIgASgNEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKWAQoJT3duV3JpdGVzEg0KBW5vdGVkGAEgASgEEg0KBXdhaXRzGAIgASgEEg8KB3dhaXRpbmcYAyABKA0SKQoGd2FpdGVkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGxvbmdlc3Rfd2FpdBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiIbChlHZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0IqEBChpHZXREZXBlbmRlbmN5R3JhcGhSZXNwb25zZRINCgV0eXBlcxgBIAMoCRI2CgxkZXBlbmRlbmNpZXMYAiADKAsyIC5wbGludGguY29udHJvbGxlci52MS5EZXBlbmRlbmN5EisKBmN5Y2xlcxgDIAMoCzIbLnBsaW50aC5jb250cm9sbGVyLnYxLkN5Y2xlEg8KB21lcm1haWQYBCABKAkiOgoKRGVwZW5kZW5jeRIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhIKCmNvbnRyb2xsZXIYAyABKAkiFgoFQ3ljbGUSDQoFdHlwZXMYASADKAkqkwIKDlJlY29uY2lsZVN0YXRlEh8KG1JFQ09OQ0lMRV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFQ09OQ0lMRV9TVEFURV9JRExFEAESGQoVUkVDT05DSUxFX1NUQVRFX1JFQURZEAISGwoXUkVDT05DSUxFX1NUQVRFX0RFTEFZRUQQAxIbChdSRUNPTkNJTEVfU1RBVEVfUlVOTklORxAEEhsKF1JFQ09OQ0lMRV9TVEFURV9PVkVSRFVFEAUSGAoUUkVDT05DSUxFX1NUQVRFX0hFTEQQBhIdChlSRUNPTkNJTEVfU1RBVEVfRUxTRVdIRVJFEAcSGwoXUkVDT05DSUxFX1NUQVRFX1NUT1BQRUQQCCpxCglQbGFjZW1lbnQSGQoVUExBQ0VNRU5UX1VOU1BFQ0lGSUVEEAASFwoTUExBQ0VNRU5UX1NJTkdMRVRPThABEhkKFVBMQUNFTUVOVF9FQUNIX1NFUlZFUhACEhUKEVBMQUNFTUVOVF9TSEFSREVEEAMqygEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASEQoNUEhBU0VfQ1JFQVRFRBABEhsKF1BIQVNFX1dBSVRJTkdfRk9SX0xFQVNFEAISFgoSUEhBU0VfSU5JVElBTElaSU5HEAMSEQoNUEhBU0VfUFJJTUlORxAEEhEKDVBIQVNFX1JVTk5JTkcQBRISCg5QSEFTRV9TVE9QUElORxAGEhUKEVBIQVNFX0JBQ0tJTkdfT0ZGEAcSEQoNUEhBU0VfU1RPUFBFRBAIMuIEChFDb250cm9sbGVyU2VydmljZRJzCg9MaXN0Q29udHJvbGxlcnMSLC5wbGludGguY29udHJvbGxlci52MS5MaXN0Q29udHJvbGxlcnNSZXF1ZXN0Gi0ucGxpbnRoLmNvbnRyb2xsZXIudjEuTGlzdENvbnRyb2xsZXJzUmVzcG9uc2UiA5ACARJtCg1HZXRDb250cm9sbGVyEioucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0Q29udHJvbGxlclJlcXVlc3QaKy5wbGludGguY29udHJvbGxlci52MS5HZXRDb250cm9sbGVyUmVzcG9uc2UiA5ACARJwCg5MaXN0UmVjb25jaWxlcxIrLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVxdWVzdBosLnBsaW50aC5jb250cm9sbGVyLnYxLkxpc3RSZWNvbmNpbGVzUmVzcG9uc2UiA5ACARJ5ChFSZXBvcnRDb250cm9sbGVycxIuLnBsaW50aC5jb250cm9sbGVyLnYxLlJlcG9ydENvbnRyb2xsZXJzUmVxdWVzdBovLnBsaW50aC5jb250cm9sbGVyLnYxLlJlcG9ydENvbnRyb2xsZXJzUmVzcG9uc2UiA5ACAhJ8ChJHZXREZXBlbmRlbmN5R3JhcGgSLy5wbGludGguY29udHJvbGxlci52MS5HZXREZXBlbmRlbmN5R3JhcGhSZXF1ZXN0GjAucGxpbnRoLmNvbnRyb2xsZXIudjEuR2V0RGVwZW5kZW5jeUdyYXBoUmVzcG9uc2UiA5ACAUrGMwpOCgIEBBIEUgBYARpCIENvbnRyb2xsZXJSZXBvcnQgaXMgd2hhdCBhIHByb2Nlc3MgcmVwb3J0cyBhYm91dCBvbmUgY29udHJvbGxlci4KCiEKBAQEAgASA1QCHBoUIFdpdGhvdXQgYHNlcnZlcnNgLgoKKwoEBAQCARIDVgIhGh4gQXMgaW4gR2V0Q29udHJvbGxlclJlc3BvbnNlLgoKOQoCBAUSBFsAZAEaLSBBZ2VudFJlcG9ydCBpcyB0aGUgbGFzdCByZXBvcnQgb2YgYW4gYWdlbnQuCgpgCgQEBQIAEgNdAhAaUyBTZXQgb25seSBpZiB0aGUgY2FsbGVkIHNlcnZlciB3YXMgYXNrZWQgYWJvdXQgaXRzZWxmIGFsb25lLCBhcyBhcmUgYGNvbnRyb2xsZXJzYC4KCjMKBAQFAgQSA2ICIxomIEhvdyBsb25nIGFnbyB0aGUgcmVwb3J0IGhhcyBhcnJpdmVkLgoKLgoCBAYSBGcAcwEaIiBTZXJ2ZXIgaXMgYSBzZXJ2ZXIgb2YgYSBjbHVzdGVyLgoKfwoEBAYCARIDagIVGnIgVGhlIFVSTCBhdCB3aGljaCB0aGUgb3RoZXIgc2VydmVycyByZWFjaCBpdC4gRW1wdHkgaW4gTGlzdFJlY29uY2lsZXNSZXNwb25zZSwgYXMgYXJlIGBzdGFydGVkX2F0YCBhbmQgYHZlcnNpb25gLgoKJQoEBAYCAxIDbQIVGhggVGhlIHZlcnNpb24gb2YgUGxpbnRoLgoKUAoEBAYCBBIDbwIVGkMgV2h5IGl0cyByZXBvcnQgaXMgbWlzc2luZywgZm9yIHBlb3BsZTsgZW1wdHkgaWYgaXQgaGFzIHJlc3BvbmRlZC4KCpEBCgQEBgIFEgNyAiAagwEgV2hldGhlciBpdCBob2xkcyB0aGUgbGVhc2UgdGhhdCBzaW5nbGV0b25zIG5lZWQ7IGFic2VudCBpZiB0aGV5IG5lZWQgbm9uZSwgYW5kIGluIG90aGVyIHJlc3BvbnNlcyB0aGFuIHRob3NlIG9mCiBMaXN0Q29udHJvbGxlcnMuCgpOCgIECxIGlgEApAEBGkAgUmVjb25jaWxlIGlzIHdoYXQgYSBjb250cm9sbGVyIGRvZXMgd2l0aCBvbmUgbWFuYWdlZCByZXNvdXJjZS4KCmMKBAQLAgESBJkBAhEaVSBOYW1lcyB0aGUgcmVzb3VyY2UsIGFzIGluIHRoZSBsb2c6IGA8Z3JvdXA+LjxraW5kPi88cGFydGl0aW9uPi88bmFtZXNwYWNlPi88bmFtZT5gLgoKQAoEBAsCAxIEnAECKBoyIEZvciBob3cgbG9uZyBpdCBoYXMgYmVlbiByZWFkeSwgaGVsZCBvciBydW5uaW5nLgoKOAoEBAsCBBIEngECJhoqIEluIGhvdyBsb25nIGl0IGlzIGR1ZSwgaWYgaXQgaXMgZGVsYXllZC4KCjgKBAQLAgUSBKABAh8aKiBBYnNlbnQgdW5sZXNzIGl0cyBsYXN0IHJlY29uY2lsZSBmYWlsZWQuCgqUAQoEBAsCBhIEowECFBqFASBUaGUgbmFtZSBvZiB0aGUgc2VydmVyIHRoYXQgcmVwb3J0cyBpdC4gRW1wdHkgaWYgdGhlIHNlcnZlciBpcyBvbGRlciwgYW5kIGlmIG5vIHNlcnZlciB0aGF0IGhhcyByZXNwb25kZWQgcmVjb25jaWxlcyB0aGUKIHJlc291cmNlLgoKXwoCBQASBqcBALgBARpRIFJlY29uY2lsZVN0YXRlIGlzIHRoZSBzdGF0ZSBvZiBhIG1hbmFnZWQgcmVzb3VyY2UgaW4gdGhlIHF1ZXVlIG9mIGEgY29udHJvbGxlci4KCk0KBAUAAgESBKoBAhsaPyBOb3RoaW5nIGlzIHF1ZXVlZDogdGhlIGxhc3QgcmVjb25jaWxlLCBpZiBhbnksIGhhcyBzdWNjZWVkZWQuCgo2CgQFAAICEgSsAQIcGiggUXVldWVkLCBhbmQgd2FpdGluZyBmb3IgYSBmcmVlIHdvcmtlci4KCmUKBAUAAgMSBK4BAh4aVyBXYWl0aW5nIGZvciBpdHMgZHVlIHRpbWUsIGFmdGVyIGEgZmFpbHVyZSBvciBiZWNhdXNlIHRoZSBsYXN0IHJlY29uY2lsZSBhc2tlZCBmb3IgaXQuCgpaCgQFAAIFEgSxAQIeGkwgUnVubmluZyBmb3IgbG9uZ2VyIHRoYW4gdGhlIHRpbWUgbGltaXQ6IGl0IHdhcyBhYm9ydGVkLCBhbmQgaGFzIG5vdCBlbmRlZC4KCkAKBAUAAgYSBLMBAhsaMiBXYWl0aW5nIGZvciB0aGUgY2FjaGUgdG8gY29udGFpbiBpdHMgb3duIHdyaXRlcy4KCmUKBAUAAgcSBLUBAiAaVyBBbm90aGVyIHNlcnZlciByZWNvbmNpbGVzIHRoZSByZXNvdXJjZTogb25lIHRoYXQgaGFzIG5vdCByZXNwb25kZWQsIG9yIHdhcyBub3QgYXNrZWQuCgo9CgQFAAIIEgS3AQIeGi8gVGhlIGNvbnRyb2xsZXIgaXMgbm90IHJ1bm5pbmc6IHNlZSBpdHMgcGhhc2UuCgo3CgIEDBIGuwEAxQEBGikgUmVjb25jaWxlRmFpbHVyZSBpcyBhIGZhaWxlZCByZWNvbmNpbGUuCgooCgQEDAIAEgS9AQIRGhogVGhlIGtleSBvZiBpdHMgcmVzb3VyY2UuCgpgCgQEDAIBEgS/AQIVGlIgVGhlIGVycm9yLCBjdXQgYWZ0ZXIgMSwwMDAgY2hhcmFjdGVyczsgZW1wdHkgaWYgbW9yZSB0aGFuIDEsMDAwIG90aGVyIGtleXMgZmFpbC4KCmkKBAQMAgMSBMIBAhYaWyBIb3cgb2Z0ZW4gdGhlIGtleSBoYXMgZmFpbGVkIGluIGEgcm93LiBVbnNldCBpbiBgUmVjb25jaWxlcy5sYXN0X2ZhaWx1cmVgLCBhcyBpcyBgc2luY2VgLgoKOAoEBAwCBBIExAECJhoqIFdoZW4gaXQgZmFpbGVkIGZpcnN0LCBvZiB0aGVzZSBhdHRlbXB0cy4KCk4KAgUBEgbIAQDQAQEaQCBQbGFjZW1lbnQgZGVmaW5lcyB3aGljaCBzZXJ2ZXJzIG9mIGEgY2x1c3RlciBydW4gYSBjb250cm9sbGVyLgoKMAoEBQECARIEywECGhoiIFRoZSBzZXJ2ZXIgdGhhdCBob2xkcyB0aGUgbGVhc2UuCgo8CgQFAQICEgTNAQIcGi4gQWxsIHNlcnZlcnMsIGVhY2ggZm9yIGFsbCBtYW5hZ2VkIHJlc291cmNlcy4KCkoKBAUBAgMSBM8BAhgaPCBBbGwgc2VydmVycywgZWFjaCBmb3IgdGhlIG1hbmFnZWQgcmVzb3VyY2VzIG9mIGl0cyBzaGFyZHMuCgo/CgIFAhIG0wEA3gEBGjEgUGhhc2UgaXMgdGhlIHBoYXNlIG9mIGEgY29udHJvbGxlcidzIGxpZmVjeWNsZS4KCkQKBAUCAgUSBNoBAhQaNiBUaGUgb25seSBwaGFzZSBpbiB3aGljaCBtYXBwZXJzIGFuZCByZWNvbmNpbGVycyBydW4uCgrXAQoCBA0SBuIBAIICARrIASBDb250cm9sbGVyIGlzIHRoZSBzdGF0ZSBvZiBvbmUgY29udHJvbGxlci4gV2hhdCBpdCBjb3VudHMgaXMgdGhlIHN1bSBvdmVyIHRoZSBzZXJ2ZXJzIHRoYXQgaGF2ZSByZXNwb25kZWQ7IHdoZXJlIGEgZmllbGQgaGFzCiBvbmUgdmFsdWUsIGl0IGlzIHRoYXQgb2YgdGhlIHNlcnZlciB0byB3aGljaCB0aGUgZmllbGQncyBjb21tZW50IHJlZmVycy4KCjkKBAQNAgESBOUBAhUaKyBUaGUgbWFuYWdlZCB0eXBlLCBhcyBpbiBgZGVtby52Mi5BcnRpc3RgLgoKQgoEBA0CAhIE5wECHho0IFRoZSB3YXRjaGVkIHR5cGVzLCBhbmQgdGhlIG5hbWVzIG9mIG90aGVyIHdhdGNoZXMuCgp0CgQEDQIEEgTqAQISGmYgT2YgYSBzZXJ2ZXIgb24gd2hpY2ggaXQgZG9lcyBub3QgcnVuIGJ1dCBzaG91bGQsIGlmIHRoZXJlIGlzIG9uZTsgb3RoZXJ3aXNlIG9mIG9uZSBvbiB3aGljaCBpdCBydW5zLgoKKgoEBA0CBhIE7QECFhocIFRoZSBudW1iZXIgb2YgZmFpbGVkIHJ1bnMuCgpACgQEDQIHEgTvAQIaGjIgVGhlIGVycm9yIG9mIHRoZSBsYXN0IGZhaWxlZCBydW4sIG9uIGFueSBzZXJ2ZXIuCgoiCgQEDQIIEgTxAQIVGhQgUXVldWVkIHJlY29uY2lsZXMuCgpGCgQEDQIJEgTzAQIjGjggUXVldWVkIG1hcHBpbmdzLCBieSB3YXRjaGVkIHR5cGUgb3IgbmFtZSBvZiB0aGUgd2F0Y2guCgp0CgQEDQIMEgT3AQIfGmYgS2V5cyB3aG9zZSByZWNvbmNpbGUgaGFzIGV4Y2VlZGVkIGl0cyB0aW1lIGxpbWl0IGFuZCBoYXMgbm90IGVuZGVkLCBpbmNsdWRpbmcgdGhvc2Ugb2YgZWFybGllciBydW5zLgoKfQoEBA0CDhIE+wECKxpvIFJlY29uY2lsZXMgdGhhdCBoYXZlIGJlZW4gcnVubmluZyBmb3IgbG9uZ2VyIHRoYW4gZXhwZWN0ZWQsIGluY2x1ZGluZyBvdmVyZHVlIG9uZXM6IHRoZSAxMDAKIGxvbmdlc3QtcnVubmluZy4KCkgKBAQNAg8SBP0BAh8aOiBPZiBhbGwgc2VydmVycyB0b2dldGhlcjogZWFjaCBjYWNoZXMgdGhlIHNhbWUgcmVzb3VyY2VzLgoKWAoEBA0CEBIE/wECFRpKIEFic2VudCB1bmxlc3MgaXQgaXMgcnVubmluZyBhbmQgaXRzIHJlc291cmNlcyBhcmUgZGl2aWRlZCBhbW9uZyBzZXJ2ZXJzLgoKYAoEBA0CERIEgQICKxpSIFRoZSBzZXJ2ZXJzIGFuZCBhZ2VudHMgdGhhdCBoYXZlIGl0LCBieSBuYW1lOiBkdXJpbmcgYW4gdXBkYXRlLCBwZXJoYXBzIG5vdCBhbGwuCgpOCgIEDhIGhQIAkwIBGkAgQ29udHJvbGxlck9uU2VydmVyIGlzIHRoZSBzdGF0ZSBvZiBhIGNvbnRyb2xsZXIgb24gb25lIHNlcnZlci4KCicKBAQOAgASBIcCAhQaGSBUaGUgbmFtZSBvZiB0aGUgc2VydmVyLgoKLgoEBA4CBhIEjgICHBogIFNpbmNlIHRoZSBzdGFydCBvZiB0aGUgc2VydmVyLgoKWAoEBA4CBxIEkAICFBpKIEFic2VudCB1bmxlc3MgaXQgaXMgcnVubmluZyBhbmQgaXRzIHJlc291cmNlcyBhcmUgZGl2aWRlZCBhbW9uZyBzZXJ2ZXJzLgoKUAoEBA4CCBIEkgICFBpCIFdoZXRoZXIgaXQgaXMgYW4gYWdlbnQ6IHdoYXQgaXQgcmVwb3J0cyBtYXkgYmUgc29tZSBzZWNvbmRzIG9sZC4KCmoKAgQPEgaWAgCbAgEaXCBTaGFyZHMgYXJlIHRoZSBwYXJ0cyBvZiB0aGUgbWFuYWdlZCByZXNvdXJjZXMgdGhhdCBhIHNlcnZlciwgb3Igc2V2ZXJhbCB0b2dldGhlciwgd29yayBvbi4KCigKBAQPAgASBJgCAhsaGiBUaGVpciBudW1iZXJzLCBpbiBvcmRlci4KCjwKBAQPAgESBJoCAhMaLiBIb3cgbWFueSB0aGVyZSBhcmUsIG9uIGFsbCBzZXJ2ZXJzIHRvZ2V0aGVyLgoKWwoCBBASBp4CAKICARpNIFN0aWxsUnVubmluZyBpcyBhIHJlY29uY2lsZSB0aGF0IGhhcyBiZWVuIHJ1bm5pbmcgZm9yIGxvbmdlciB0aGFuIGV4cGVjdGVkLgoKMQoEBBACARIEoQICJxojIEZvciBob3cgbG9uZyBpdCBoYXMgYmVlbiBydW5uaW5nLgoKUQoCBBESBqUCAKoCARpDIFVuZGVjb2RhYmxlIHJlcG9ydHMgY2FjaGVkIHJlc291cmNlcyB3aG9zZSBkYXRhIGNhbid0IGJlIGRlY29kZWQuCgpJCgQEEQIAEgSnAgITGjsgSG93IG1hbnkgdGhlIHJ1biBoYXMgZW5jb3VudGVyZWQ6IHRoZSBtb3N0IG9mIGFueSBzZXJ2ZXIuCgpICgQEEQIBEgSpAgIdGjogVGhlIGVycm9ycyBvZiB1cCB0byAxMCBvZiB0aGVtOyBlYWNoIG5hbWVzIGl0cyByZXNvdXJjZS4KCjYKAgQSEgatAgCwAgEaKCBSdW5FcnJvciBpcyBhbiBlcnJvciB0aGF0IGVuZGVkIGEgcnVuLgoKOgoCBBMSBrMCAMMCARosIFF1ZXVlIGNvdW50cyB0aGUga2V5cyBvZiBhIHF1ZXVlIGJ5IHN0YXRlLgoKKwoEBBMCABIEtQICEhodIFJlYWR5LCBiZWNhdXNlIG9mIGEgY2hhbmdlLgoKNAoEBBMCARIEtwICGBomIFJlYWR5LCBiZWNhdXNlIG9mIHByaW1pbmcgb3IgcmVzeW5jLgoKKwoEBBMCAhIEuQICFRodIFdhaXRpbmcgZm9yIHRoZWlyIGR1ZSB0aW1lLgoKIAoEBBMCAxIEuwICFBoSIEJlaW5nIHByb2Nlc3NlZC4KCkIKBAQTAgQSBL0CAhIaNCBXYWl0aW5nIGZvciB0aGUgY2FjaGUgdG8gY29udGFpbiB0aGVpciBvd24gd3JpdGVzLgoKTgoEBBMCBRIEvwICGBpAIFRoZSByZWFkeSBrZXkgdGhhdCBoYXMgd2FpdGVkIGxvbmdlc3Q7IGVtcHR5IGlmIG5vbmUgaXMgcmVhZHkuCgpWCgQEEwIHEgTCAgIVGkggS2V5cyBpbiBhbnkgb2YgdGhlc2Ugc3RhdGVzIHRoYXQgZmFpbGVkIHdoZW4gdGhleSB3ZXJlIHByb2Nlc3NlZCBsYXN0LgoKSwoCBBQSBsYCAMsCARo9IENhY2hlZFR5cGUgaXMgdGhlIHNpemUgb2Ygb25lIHR5cGUgaW4gYSBjb250cm9sbGVyJ3MgY2FjaGUuCgoeCgQEFAICEgTKAgIiGhAgS2V5cyBieSBpbmRleC4KCj0KAgQVEgbOAgDdAgEaLyBSZWNvbmNpbGVzIGNvdW50cyByZWNvbmNpbGVzIHNpbmNlIHRoZSBzdGFydC4KCj8KBAQVAgMSBNMCAhUaMSBSZXF1ZXN0cyBmb3IgYSB0eXBlIG90aGVyIHRoYW4gdGhlIG1hbmFnZWQgb25lLgoKVAoEBBUCBhIE1wICJBpGIFRoZSBmYWlsdXJlIHRoYXQgb2NjdXJyZWQgbGFzdCwgYWxzbyBpZiBpdHMga2V5IGhhcyBzdWNjZWVkZWQgc2luY2UuCgplCgQEFQIHEgTZAgIhGlcgVGhlIGxhc3QgY2hhaW4gb2YgcmVjb25jaWxlcyB0aGF0IHdhcyBmb3VuZCB0byBoYXZlIG5vIGVuZC4gQWJzZW50IGlmIHRoZXJlIHdhcyBub25lLgoK2gEKBAQVAggSBNwCAiAaywEgSG93IG1hbnkgb2YgdGhvc2UgdGhhdCBoYXZlIGVuZGVkIHRvb2sgaG93IGxvbmc6IGZpcnN0IHRob3NlIG9mIGxlc3MgdGhhbiAxIG1zLCB0aGVuIHRob3NlIG9mIGxlc3MgdGhhbiAyIG1zLCA0IG1zIGFuZCBzbyBvbgogdXAgdG8gNjUsNTM2IG1zLCBhbmQgYXQgdGhlIGVuZCBhbGwgdGhhdCB0b29rIGxvbmdlci4gTm90IHNldCBpbiBvdmVydmlld3MuCgq+AQoCBBYSBuECAOcCARqvASBFbmRsZXNzQ2hhaW4gaXMgYSBjaGFpbiBvZiByZWNvbmNpbGVzLCBlYWNoIHJlcXVlc3RlZCBieSB3aGF0IHRoZSBvbmUgYmVmb3JlIGhhcyB3cml0dGVuLCB0aGF0IHdhcyB0b28gbG9uZyB0byBlbmQgYnkKIGl0c2VsZjogY29udHJvbGxlcnMgdHJpZ2dlciBlYWNoIG90aGVyLCBvciB0aGVtc2VsdmVzLgoKLgoEBBYCABIE4wICERogIFRoZSBrZXkgb2YgdGhlIGxhc3QgcmVjb25jaWxlLgoKLwoEBBYCARIE5QICFBohIEhvdyBtYW55IHJlY29uY2lsZXMgdGhlcmUgd2VyZS4KCmEKAgQXEgbqAgDwAgEaUyBPd25Xcml0ZXMgcmVwb3J0cyBob3cga2V5cyBoYXZlIHdhaXRlZCBmb3IgdGhlIGNhY2hlIHRvIGNvbnRhaW4gdGhlaXIgb3duIHdyaXRlcy4KCloKAgQaEgb/AgCDAwEaTCBEZXBlbmRlbmN5IG1lYW5zIHRoYXQgYSBjaGFuZ2Ugb2Ygb25lIHR5cGUgdHJpZ2dlcnMgcmVjb25jaWxlcyBvZiBhbm90aGVyLgoKQwoCBBsSBoYDAIgDARo1IEN5Y2xlIGlzIHRoZSB0eXBlcyBvZiBhIGN5Y2xlLCBpbiBkZXBlbmRlbmN5IG9yZGVyLgpiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.controller.v1.ListControllersRequest
@@ -57,6 +57,14 @@ export type ListControllersResponse = Message<"plinth.controller.v1.ListControll
    * @generated from field: repeated plinth.controller.v1.Server servers = 3;
    */
   servers: Server[];
+
+  /**
+   * The agents that have reported, by name. Those that have reported to this server alone, with their reports, if
+   * `this_server_only` is set.
+   *
+   * @generated from field: repeated plinth.controller.v1.AgentReport agents = 4;
+   */
+  agents: AgentReport[];
 };
 
 /**
@@ -65,6 +73,154 @@ export type ListControllersResponse = Message<"plinth.controller.v1.ListControll
  */
 export const ListControllersResponseSchema: GenMessage<ListControllersResponse> = /*@__PURE__*/
   messageDesc(file_plinth_controller_v1_controller_service, 1);
+
+/**
+ * ReportControllersRequest is the report of one process.
+ *
+ * @generated from message plinth.controller.v1.ReportControllersRequest
+ */
+export type ReportControllersRequest = Message<"plinth.controller.v1.ReportControllersRequest"> & {
+  /**
+   * Distinguishes the process from all others: 16 to 64 letters, digits, `-` and `_`, at random.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * For people, such as the name of its host and the number of the process: 1 to 100 letters, digits and `-`, `.`, `_`, `:`,
+   * `/`.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * The version of Plinth.
+   *
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * At most 100.
+   *
+   * @generated from field: repeated plinth.controller.v1.ControllerReport controllers = 5;
+   */
+  controllers: ControllerReport[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.ReportControllersRequest.
+ * Use `create(ReportControllersRequestSchema)` to create a new message.
+ */
+export const ReportControllersRequestSchema: GenMessage<ReportControllersRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 2);
+
+/**
+ * @generated from message plinth.controller.v1.ReportControllersResponse
+ */
+export type ReportControllersResponse = Message<"plinth.controller.v1.ReportControllersResponse"> & {
+  /**
+   * When the next report is expected.
+   *
+   * @generated from field: google.protobuf.Duration interval = 1;
+   */
+  interval?: Duration | undefined;
+};
+
+/**
+ * Describes the message plinth.controller.v1.ReportControllersResponse.
+ * Use `create(ReportControllersResponseSchema)` to create a new message.
+ */
+export const ReportControllersResponseSchema: GenMessage<ReportControllersResponse> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 3);
+
+/**
+ * ControllerReport is what a process reports about one controller.
+ *
+ * @generated from message plinth.controller.v1.ControllerReport
+ */
+export type ControllerReport = Message<"plinth.controller.v1.ControllerReport"> & {
+  /**
+   * Without `servers`.
+   *
+   * @generated from field: plinth.controller.v1.Controller controller = 1;
+   */
+  controller?: Controller | undefined;
+
+  /**
+   * As in GetControllerResponse.
+   *
+   * @generated from field: repeated plinth.controller.v1.Reconcile failing = 2;
+   */
+  failing: Reconcile[];
+
+  /**
+   * @generated from field: repeated plinth.controller.v1.Reconcile running = 3;
+   */
+  running: Reconcile[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.ControllerReport.
+ * Use `create(ControllerReportSchema)` to create a new message.
+ */
+export const ControllerReportSchema: GenMessage<ControllerReport> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 4);
+
+/**
+ * AgentReport is the last report of an agent.
+ *
+ * @generated from message plinth.controller.v1.AgentReport
+ */
+export type AgentReport = Message<"plinth.controller.v1.AgentReport"> & {
+  /**
+   * Set only if the called server was asked about itself alone, as are `controllers`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * How long ago the report has arrived.
+   *
+   * @generated from field: google.protobuf.Duration age = 5;
+   */
+  age?: Duration | undefined;
+
+  /**
+   * @generated from field: repeated plinth.controller.v1.ControllerReport controllers = 6;
+   */
+  controllers: ControllerReport[];
+};
+
+/**
+ * Describes the message plinth.controller.v1.AgentReport.
+ * Use `create(AgentReportSchema)` to create a new message.
+ */
+export const AgentReportSchema: GenMessage<AgentReport> = /*@__PURE__*/
+  messageDesc(file_plinth_controller_v1_controller_service, 5);
 
 /**
  * Server is a server of a cluster.
@@ -117,7 +273,7 @@ export type Server = Message<"plinth.controller.v1.Server"> & {
  * Use `create(ServerSchema)` to create a new message.
  */
 export const ServerSchema: GenMessage<Server> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 2);
+  messageDesc(file_plinth_controller_v1_controller_service, 6);
 
 /**
  * @generated from message plinth.controller.v1.GetControllerRequest
@@ -141,7 +297,7 @@ export type GetControllerRequest = Message<"plinth.controller.v1.GetControllerRe
  * Use `create(GetControllerRequestSchema)` to create a new message.
  */
 export const GetControllerRequestSchema: GenMessage<GetControllerRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 3);
+  messageDesc(file_plinth_controller_v1_controller_service, 7);
 
 /**
  * @generated from message plinth.controller.v1.GetControllerResponse
@@ -173,6 +329,13 @@ export type GetControllerResponse = Message<"plinth.controller.v1.GetControllerR
    * @generated from field: repeated plinth.controller.v1.Server servers = 4;
    */
   servers: Server[];
+
+  /**
+   * The agents that have reported about it, as in ListControllersResponse.
+   *
+   * @generated from field: repeated plinth.controller.v1.AgentReport agents = 5;
+   */
+  agents: AgentReport[];
 };
 
 /**
@@ -180,7 +343,7 @@ export type GetControllerResponse = Message<"plinth.controller.v1.GetControllerR
  * Use `create(GetControllerResponseSchema)` to create a new message.
  */
 export const GetControllerResponseSchema: GenMessage<GetControllerResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 4);
+  messageDesc(file_plinth_controller_v1_controller_service, 8);
 
 /**
  * @generated from message plinth.controller.v1.ListReconcilesRequest
@@ -204,7 +367,7 @@ export type ListReconcilesRequest = Message<"plinth.controller.v1.ListReconciles
  * Use `create(ListReconcilesRequestSchema)` to create a new message.
  */
 export const ListReconcilesRequestSchema: GenMessage<ListReconcilesRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 5);
+  messageDesc(file_plinth_controller_v1_controller_service, 9);
 
 /**
  * @generated from message plinth.controller.v1.ListReconcilesResponse
@@ -230,7 +393,7 @@ export type ListReconcilesResponse = Message<"plinth.controller.v1.ListReconcile
  * Use `create(ListReconcilesResponseSchema)` to create a new message.
  */
 export const ListReconcilesResponseSchema: GenMessage<ListReconcilesResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 6);
+  messageDesc(file_plinth_controller_v1_controller_service, 10);
 
 /**
  * Reconcile is what a controller does with one managed resource.
@@ -290,7 +453,7 @@ export type Reconcile = Message<"plinth.controller.v1.Reconcile"> & {
  * Use `create(ReconcileSchema)` to create a new message.
  */
 export const ReconcileSchema: GenMessage<Reconcile> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 7);
+  messageDesc(file_plinth_controller_v1_controller_service, 11);
 
 /**
  * ReconcileFailure is a failed reconcile.
@@ -337,7 +500,7 @@ export type ReconcileFailure = Message<"plinth.controller.v1.ReconcileFailure"> 
  * Use `create(ReconcileFailureSchema)` to create a new message.
  */
 export const ReconcileFailureSchema: GenMessage<ReconcileFailure> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 8);
+  messageDesc(file_plinth_controller_v1_controller_service, 12);
 
 /**
  * Controller is the state of one controller. What it counts is the sum over the servers that have responded; where a field has
@@ -455,7 +618,7 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
   shards?: Shards | undefined;
 
   /**
-   * The servers that have it, by name: during an update, perhaps not all.
+   * The servers and agents that have it, by name: during an update, perhaps not all.
    *
    * @generated from field: repeated plinth.controller.v1.ControllerOnServer servers = 18;
    */
@@ -467,7 +630,7 @@ export type Controller = Message<"plinth.controller.v1.Controller"> & {
  * Use `create(ControllerSchema)` to create a new message.
  */
 export const ControllerSchema: GenMessage<Controller> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 9);
+  messageDesc(file_plinth_controller_v1_controller_service, 13);
 
 /**
  * ControllerOnServer is the state of a controller on one server.
@@ -520,6 +683,13 @@ export type ControllerOnServer = Message<"plinth.controller.v1.ControllerOnServe
    * @generated from field: plinth.controller.v1.Shards shards = 8;
    */
   shards?: Shards | undefined;
+
+  /**
+   * Whether it is an agent: what it reports may be some seconds old.
+   *
+   * @generated from field: bool is_agent = 9;
+   */
+  isAgent: boolean;
 };
 
 /**
@@ -527,7 +697,7 @@ export type ControllerOnServer = Message<"plinth.controller.v1.ControllerOnServe
  * Use `create(ControllerOnServerSchema)` to create a new message.
  */
 export const ControllerOnServerSchema: GenMessage<ControllerOnServer> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 10);
+  messageDesc(file_plinth_controller_v1_controller_service, 14);
 
 /**
  * Shards are the parts of the managed resources that a server, or several together, work on.
@@ -555,7 +725,7 @@ export type Shards = Message<"plinth.controller.v1.Shards"> & {
  * Use `create(ShardsSchema)` to create a new message.
  */
 export const ShardsSchema: GenMessage<Shards> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 11);
+  messageDesc(file_plinth_controller_v1_controller_service, 15);
 
 /**
  * StillRunning is a reconcile that has been running for longer than expected.
@@ -581,7 +751,7 @@ export type StillRunning = Message<"plinth.controller.v1.StillRunning"> & {
  * Use `create(StillRunningSchema)` to create a new message.
  */
 export const StillRunningSchema: GenMessage<StillRunning> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 12);
+  messageDesc(file_plinth_controller_v1_controller_service, 16);
 
 /**
  * Undecodable reports cached resources whose data can't be decoded.
@@ -609,7 +779,7 @@ export type Undecodable = Message<"plinth.controller.v1.Undecodable"> & {
  * Use `create(UndecodableSchema)` to create a new message.
  */
 export const UndecodableSchema: GenMessage<Undecodable> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 13);
+  messageDesc(file_plinth_controller_v1_controller_service, 17);
 
 /**
  * RunError is an error that ended a run.
@@ -633,7 +803,7 @@ export type RunError = Message<"plinth.controller.v1.RunError"> & {
  * Use `create(RunErrorSchema)` to create a new message.
  */
 export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 14);
+  messageDesc(file_plinth_controller_v1_controller_service, 18);
 
 /**
  * Queue counts the keys of a queue by state.
@@ -701,7 +871,7 @@ export type Queue = Message<"plinth.controller.v1.Queue"> & {
  * Use `create(QueueSchema)` to create a new message.
  */
 export const QueueSchema: GenMessage<Queue> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 15);
+  messageDesc(file_plinth_controller_v1_controller_service, 19);
 
 /**
  * CachedType is the size of one type in a controller's cache.
@@ -732,7 +902,7 @@ export type CachedType = Message<"plinth.controller.v1.CachedType"> & {
  * Use `create(CachedTypeSchema)` to create a new message.
  */
 export const CachedTypeSchema: GenMessage<CachedType> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 16);
+  messageDesc(file_plinth_controller_v1_controller_service, 20);
 
 /**
  * Reconciles counts reconciles since the start.
@@ -785,6 +955,14 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
    * @generated from field: plinth.controller.v1.EndlessChain endless_chain = 8;
    */
   endlessChain?: EndlessChain | undefined;
+
+  /**
+   * How many of those that have ended took how long: first those of less than 1 ms, then those of less than 2 ms, 4 ms and so on
+   * up to 65,536 ms, and at the end all that took longer. Not set in overviews.
+   *
+   * @generated from field: repeated uint64 durations = 9;
+   */
+  durations: bigint[];
 };
 
 /**
@@ -792,7 +970,7 @@ export type Reconciles = Message<"plinth.controller.v1.Reconciles"> & {
  * Use `create(ReconcilesSchema)` to create a new message.
  */
 export const ReconcilesSchema: GenMessage<Reconciles> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 17);
+  messageDesc(file_plinth_controller_v1_controller_service, 21);
 
 /**
  * EndlessChain is a chain of reconciles, each requested by what the one before has written, that was too long to end by
@@ -826,7 +1004,7 @@ export type EndlessChain = Message<"plinth.controller.v1.EndlessChain"> & {
  * Use `create(EndlessChainSchema)` to create a new message.
  */
 export const EndlessChainSchema: GenMessage<EndlessChain> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 18);
+  messageDesc(file_plinth_controller_v1_controller_service, 22);
 
 /**
  * OwnWrites reports how keys have waited for the cache to contain their own writes.
@@ -865,7 +1043,7 @@ export type OwnWrites = Message<"plinth.controller.v1.OwnWrites"> & {
  * Use `create(OwnWritesSchema)` to create a new message.
  */
 export const OwnWritesSchema: GenMessage<OwnWrites> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 19);
+  messageDesc(file_plinth_controller_v1_controller_service, 23);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphRequest
@@ -878,7 +1056,7 @@ export type GetDependencyGraphRequest = Message<"plinth.controller.v1.GetDepende
  * Use `create(GetDependencyGraphRequestSchema)` to create a new message.
  */
 export const GetDependencyGraphRequestSchema: GenMessage<GetDependencyGraphRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 20);
+  messageDesc(file_plinth_controller_v1_controller_service, 24);
 
 /**
  * @generated from message plinth.controller.v1.GetDependencyGraphResponse
@@ -916,7 +1094,7 @@ export type GetDependencyGraphResponse = Message<"plinth.controller.v1.GetDepend
  * Use `create(GetDependencyGraphResponseSchema)` to create a new message.
  */
 export const GetDependencyGraphResponseSchema: GenMessage<GetDependencyGraphResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 21);
+  messageDesc(file_plinth_controller_v1_controller_service, 25);
 
 /**
  * Dependency means that a change of one type triggers reconciles of another.
@@ -945,7 +1123,7 @@ export type Dependency = Message<"plinth.controller.v1.Dependency"> & {
  * Use `create(DependencySchema)` to create a new message.
  */
 export const DependencySchema: GenMessage<Dependency> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 22);
+  messageDesc(file_plinth_controller_v1_controller_service, 26);
 
 /**
  * Cycle is the types of a cycle, in dependency order.
@@ -964,7 +1142,7 @@ export type Cycle = Message<"plinth.controller.v1.Cycle"> & {
  * Use `create(CycleSchema)` to create a new message.
  */
 export const CycleSchema: GenMessage<Cycle> = /*@__PURE__*/
-  messageDesc(file_plinth_controller_v1_controller_service, 23);
+  messageDesc(file_plinth_controller_v1_controller_service, 27);
 
 /**
  * ReconcileState is the state of a managed resource in the queue of a controller.
@@ -1196,6 +1374,22 @@ export const ControllerService: GenService<{
     methodKind: "unary";
     input: typeof ListReconcilesRequestSchema;
     output: typeof ListReconcilesResponseSchema;
+  },
+  /**
+   * ReportControllers tells the servers about the controllers of a process that they can't call, such as an agent. The called
+   * server keeps the last report of each process in memory, for three intervals, and the reports above include it: what they
+   * say of an agent is as old as its report. A report without controllers says that the process runs none any more. The caller
+   * needs `operator:report` on `internal.v1.Controller` with the name of each controller.
+   *
+   * InvalidArgument if the report is malformed, or has values that can't be right; FailedPrecondition if the servers run a
+   * controller of that name themselves; ResourceExhausted if too many processes report.
+   *
+   * @generated from rpc plinth.controller.v1.ControllerService.ReportControllers
+   */
+  reportControllers: {
+    methodKind: "unary";
+    input: typeof ReportControllersRequestSchema;
+    output: typeof ReportControllersResponseSchema;
   },
   /**
    * GetDependencyGraph returns which types trigger reconciles of which others, and through which controllers of the called

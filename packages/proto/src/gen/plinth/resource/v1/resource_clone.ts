@@ -2,7 +2,7 @@
 // @generated from file plinth/resource/v1/resource.proto (package plinth.resource.v1, syntax proto3)
 /* eslint-disable */
 
-import type { Condition, ID, OwnerReference, Reference, Resource, Status, Tenancy, Tombstone, Type } from "./resource_pb.ts";
+import type { Condition, ID, Origin, OwnerReference, Reference, Resource, Status, Tenancy, Tombstone, Type } from "./resource_pb.ts";
 import type { Any, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { UnknownField } from "@bufbuild/protobuf";
 
@@ -71,6 +71,28 @@ export function cloneResource(message: Resource): Resource {
     copy.data = copyAny(message.data);
   }
   copy.ownerReferences = copyItems(message.ownerReferences, cloneOwnerReference);
+  if (message.origin !== undefined) {
+    copy.origin = cloneOrigin(message.origin);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.resource.v1.Origin.
+ */
+export function cloneOrigin(message: Origin): Origin {
+  const copy = { $typeName: message.$typeName } as Origin;
+  copy.cluster = message.cluster;
+  copy.region = message.region;
+  copy.incarnation = message.incarnation;
+  copy.uid = message.uid;
+  copy.version = message.version;
+  copy.partition = message.partition;
+  copy.path = message.path.slice();
+  copy.peering = message.peering;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

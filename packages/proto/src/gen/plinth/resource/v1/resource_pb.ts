@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file plinth/resource/v1/resource.proto.
  */
 export const file_plinth_resource_v1_resource: GenFile = /*@__PURE__*/
-  fileDesc("CiFwbGludGgvcmVzb3VyY2UvdjEvcmVzb3VyY2UucHJvdG8SEnBsaW50aC5yZXNvdXJjZS52MSI6CgRUeXBlEg0KBWdyb3VwGAEgASgJEhUKDWdyb3VwX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCSIvCgdUZW5hbmN5EhEKCXBhcnRpdGlvbhgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkidQoCSUQSCwoDdWlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoEdHlwZRgDIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYBCABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeSLQAwoIUmVzb3VyY2USIgoCaWQYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSJQoFb3duZXIYAiABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSDwoHdmVyc2lvbhgDIAEoCRISCgpnZW5lcmF0aW9uGAQgASgJEjwKCG1ldGFkYXRhGAUgAygLMioucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlLk1ldGFkYXRhRW50cnkSOAoGc3RhdHVzGAYgAygLMigucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlLlN0YXR1c0VudHJ5EiIKBGRhdGEYByABKAsyFC5nb29nbGUucHJvdG9idWYuQW55EjwKEG93bmVyX3JlZmVyZW5jZXMYZCADKAsyIi5wbGludGgucmVzb3VyY2UudjEuT3duZXJSZWZlcmVuY2UaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGkkKC1N0YXR1c0VudHJ5EgsKA2tleRgBIAEoCRIpCgV2YWx1ZRgCIAEoCzIaLnBsaW50aC5yZXNvdXJjZS52MS5TdGF0dXM6AjgBIogBCgZTdGF0dXMSGwoTb2JzZXJ2ZWRfZ2VuZXJhdGlvbhgBIAEoCRIxCgpjb25kaXRpb25zGAIgAygLMh0ucGxpbnRoLnJlc291cmNlLnYxLkNvbmRpdGlvbhIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLcAQoJQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSMgoFc3RhdGUYAiABKA4yIy5wbGludGgucmVzb3VyY2UudjEuQ29uZGl0aW9uLlN0YXRlEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEi8KCHJlc291cmNlGAUgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZSI7CgVTdGF0ZRIRCg1TVEFURV9VTktOT1dOEAASDgoKU1RBVEVfVFJVRRABEg8KC1NUQVRFX0ZBTFNFEAIikAEKCVJlZmVyZW5jZRImCgR0eXBlGAEgASgLMhgucGxpbnRoLnJlc291cmNlLnYxLlR5cGUSLAoHdGVuYW5jeRgCIAEoCzIbLnBsaW50aC5yZXNvdXJjZS52MS5UZW5hbmN5EgwKBG5hbWUYAyABKAkSDwoHc2VjdGlvbhgEIAEoCRIOCgZyZWdpb24YZCABKAki4AEKDk93bmVyUmVmZXJlbmNlEiYKBHR5cGUYASABKAsyGC5wbGludGgucmVzb3VyY2UudjEuVHlwZRIsCgd0ZW5hbmN5GAIgASgLMhsucGxpbnRoLnJlc291cmNlLnYxLlRlbmFuY3kSDAoEbmFtZRgDIAEoCRILCgN1aWQYBCABKAkSDgoGcmVnaW9uGAUgASgJEhIKCmNvbnRyb2xsZXIYBiABKAgSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAcgASgIEhcKD3Vuc2V0X29uX2RlbGV0ZRgIIAEoCCJTCglUb21ic3RvbmUSJQoFb3duZXIYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQ6H6K7GBsIAxIIaW50ZXJuYWwaAnYxIglUb21ic3RvbmViBnByb3RvMw", [file_google_protobuf_any, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations]);
+  fileDesc("CiFwbGludGgvcmVzb3VyY2UvdjEvcmVzb3VyY2UucHJvdG8SEnBsaW50aC5yZXNvdXJjZS52MSI6CgRUeXBlEg0KBWdyb3VwGAEgASgJEhUKDWdyb3VwX3ZlcnNpb24YAiABKAkSDAoEa2luZBgDIAEoCSIvCgdUZW5hbmN5EhEKCXBhcnRpdGlvbhgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkidQoCSUQSCwoDdWlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoEdHlwZRgDIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYBCABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeSL8AwoIUmVzb3VyY2USIgoCaWQYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSJQoFb3duZXIYAiABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSDwoHdmVyc2lvbhgDIAEoCRISCgpnZW5lcmF0aW9uGAQgASgJEjwKCG1ldGFkYXRhGAUgAygLMioucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlLk1ldGFkYXRhRW50cnkSOAoGc3RhdHVzGAYgAygLMigucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlLlN0YXR1c0VudHJ5EiIKBGRhdGEYByABKAsyFC5nb29nbGUucHJvdG9idWYuQW55EjwKEG93bmVyX3JlZmVyZW5jZXMYZCADKAsyIi5wbGludGgucmVzb3VyY2UudjEuT3duZXJSZWZlcmVuY2USKgoGb3JpZ2luGGUgASgLMhoucGxpbnRoLnJlc291cmNlLnYxLk9yaWdpbhovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaSQoLU3RhdHVzRW50cnkSCwoDa2V5GAEgASgJEikKBXZhbHVlGAIgASgLMhoucGxpbnRoLnJlc291cmNlLnYxLlN0YXR1czoCOAEijgEKBk9yaWdpbhIPCgdjbHVzdGVyGAEgASgJEg4KBnJlZ2lvbhgCIAEoCRITCgtpbmNhcm5hdGlvbhgDIAEoCRILCgN1aWQYBCABKAkSDwoHdmVyc2lvbhgFIAEoCRIRCglwYXJ0aXRpb24YBiABKAkSDAoEcGF0aBgHIAMoCRIPCgdwZWVyaW5nGAggASgJIogBCgZTdGF0dXMSGwoTb2JzZXJ2ZWRfZ2VuZXJhdGlvbhgBIAEoCRIxCgpjb25kaXRpb25zGAIgAygLMh0ucGxpbnRoLnJlc291cmNlLnYxLkNvbmRpdGlvbhIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLcAQoJQ29uZGl0aW9uEgwKBHR5cGUYASABKAkSMgoFc3RhdGUYAiABKA4yIy5wbGludGgucmVzb3VyY2UudjEuQ29uZGl0aW9uLlN0YXRlEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEi8KCHJlc291cmNlGAUgASgLMh0ucGxpbnRoLnJlc291cmNlLnYxLlJlZmVyZW5jZSI7CgVTdGF0ZRIRCg1TVEFURV9VTktOT1dOEAASDgoKU1RBVEVfVFJVRRABEg8KC1NUQVRFX0ZBTFNFEAIikAEKCVJlZmVyZW5jZRImCgR0eXBlGAEgASgLMhgucGxpbnRoLnJlc291cmNlLnYxLlR5cGUSLAoHdGVuYW5jeRgCIAEoCzIbLnBsaW50aC5yZXNvdXJjZS52MS5UZW5hbmN5EgwKBG5hbWUYAyABKAkSDwoHc2VjdGlvbhgEIAEoCRIOCgZyZWdpb24YZCABKAki4AEKDk93bmVyUmVmZXJlbmNlEiYKBHR5cGUYASABKAsyGC5wbGludGgucmVzb3VyY2UudjEuVHlwZRIsCgd0ZW5hbmN5GAIgASgLMhsucGxpbnRoLnJlc291cmNlLnYxLlRlbmFuY3kSDAoEbmFtZRgDIAEoCRILCgN1aWQYBCABKAkSDgoGcmVnaW9uGAUgASgJEhIKCmNvbnRyb2xsZXIYBiABKAgSIAoYcmVxdWlyZXNfb3duZXJfcmVmZXJlbmNlGAcgASgIEhcKD3Vuc2V0X29uX2RlbGV0ZRgIIAEoCCJTCglUb21ic3RvbmUSJQoFb3duZXIYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQ6H6K7GBsIAxIIaW50ZXJuYWwaAnYxIglUb21ic3RvbmVKmxgKUQoCBAASBAkAEAEaRSBUeXBlIG5hbWVzIGEga2luZCBvZiByZXNvdXJjZTogZ3JvdXAsIGdyb3VwIHZlcnNpb24gYW5kIGtpbmQgKEdWSykuCgorCgQEAAIAEgMLAhMaHiBJbiBzbmFrZV9jYXNlLCBhcyBpbiBgZGVtb2AuCgpiCgQEAAIBEgMNAhsaVSBBcyBpbiBgdjJgIG9yIGB2MWFscGhhMWAuIFR5cGVzIHRoYXQgZGlmZmVyIG9ubHkgaW4gdGhpcyBhcmUgb25lIGZhbWlseSBpbiBzdG9yYWdlLgoKLQoEBAACAhIDDwISGiAgSW4gUGFzY2FsQ2FzZSwgYXMgaW4gYEFydGlzdGAuCgp1CgIEARIEEwAWARppIFRlbmFuY3kgaXMgdGhlIHBhcnRpdGlvbiBhbmQgbmFtZXNwYWNlIG9mIGEgcmVzb3VyY2UuIEEgdW5pdCB0aGF0IHRoZSBzY29wZSBvZiBpdHMgdHlwZSBsYWNrcyBpcyBlbXB0eS4KClgKAgQCEgQZACABGkwgSUQgaWRlbnRpZmllcyBhIHJlc291cmNlIGJ5IG5hbWUsIGFuZCBvbmUgaW5jYXJuYXRpb24gb2YgdGhhdCBuYW1lIGJ5IHVpZC4KClMKBAQCAgASAxsCERpGIFRoZSBVTElEIG9mIHRoZSBpbmNhcm5hdGlvbjsgaW4gcmVxdWVzdHMsIGVtcHR5IGZvciBhbnkgaW5jYXJuYXRpb24uCgomCgQEAgIBEgMdAhIaGSBBIGxvd2VyLWNhc2UgRE5TIGxhYmVsLgoKOQoCBAMSBCMANgEaLSBSZXNvdXJjZSBpcyBhbiBvYmplY3Qgb2YgYSByZWdpc3RlcmVkIHR5cGUuCgpQCgQEAwIBEgMmAg8aQyBUaGUgcmVzb3VyY2UgaW4gdGhlIHNhbWUgc3RvcmFnZSB3aG9zZSBkZWxldGlvbiBkZWxldGVzIHRoaXMgb25lLgoKrAEKBAQDAgISAykCFRqeASBUaGUgcmV2aXNpb24gb2YgdGhlIGxhc3QgY29tbWl0IG9mIHRoaXMgcmVzb3VyY2UsIGFzIGEgZGVjaW1hbCBzdHJpbmcuIFNldCBieSB0aGUgc2VydmVyOwogaW4gYSB3cml0ZSwgdGhlIHZlcnNpb24gdG8gYmUgcmVwbGFjZWQsIG9yIGVtcHR5IGZvciBhbnkgdmVyc2lvbi4KClwKBAQDAgMSAysCGBpPIFRoZSBVTElEIG9mIHRoaXMgY29udGVudC4gU2V0IGJ5IHRoZSBzZXJ2ZXIgb24gZXZlcnkgd3JpdGUgYnV0IHN0YXR1cyB3cml0ZXMuCgpUCgQEAwIFEgMuAiEaRyBLZXllZCBieSB0aGUgY29udHJvbGxlciB0aGF0IHJlcG9ydHMgaXQ7IHdyaXR0ZW4gb25seSBieSBXcml0ZVN0YXR1cy4KCjAKBAQDAgYSAzACHxojIEEgbWVzc2FnZSBvZiB0aGUgcmVzb3VyY2UncyB0eXBlLgoKQgoEBAMCBxIDMgIxGjUgT3duZXJzIHRoYXQgbWF5IGxpdmUgaW4gb3RoZXIgc2VydmljZXMgYW5kIHJlZ2lvbnMuCgqOAQoEBAMCCBIDNQIWGoABIFNldCBmb3IgY29waWVzIG9mIHJlc291cmNlcyBvZiBvdGhlciBjbHVzdGVycywgYW5kIGZvciB3aGF0IGFuIGltcG9ydCBjcmVhdGVzIGZvciB0aGVtLiBTZXQgYnkgdGhlIHNlcnZlcjsgcmVmdXNlZAogaW4gd3JpdGVzLgoKdQoCBAQSBDkASQEaaSBPcmlnaW4gbmFtZXMgdGhlIGhvbWUgb2YgYSBjb3B5OiB0aGUgcmVzb3VyY2UgaW4gYW5vdGhlciBjbHVzdGVyIHRoYXQgd2FzIGNvcGllZC4gQ29waWVzIGFyZSByZWFkLW9ubHkuCgo8CgQEBAIAEgM7AhUaLyBUaGUgdWlkIG9mIHRoZSBjbHVzdGVyIHRoYXQgaGFzIHRoZSBvcmlnaW5hbC4KCksKBAQEAgESAz0CFBo+IFRoZSByZWdpb24gb2YgdGhlIG9yaWdpbmFsOyBlbXB0eSBpZiBpdHMgY2x1c3RlciBrbm93cyBub25lLgoKOQoEBAQCAhIDPwIZGiwgVGhlIGluY2FybmF0aW9uIG9mIHRoYXQgY2x1c3RlcidzIHN0b3JhZ2UuCgo3CgQEBAIDEgNBAhEaKiBUaGUgdWlkIGFuZCB0aGUgdmVyc2lvbiBvZiB0aGUgb3JpZ2luYWwuCgpbCgQEBAIFEgNEAhcaTiBUaGUgcGFydGl0aW9uIG9mIHRoZSBvcmlnaW5hbC4gSXRzIG5hbWVzcGFjZSBhbmQgbmFtZSBhcmUgdGhvc2Ugb2YgdGhlIGNvcHkuCgpLCgQEBAIGEgNGAhsaPiBUaGUgdWlkcyBvZiB0aGUgY2x1c3RlcnMgdGhhdCBpdCBoYXMgcGFzc2VkLCB0aGUgaG9tZSBmaXJzdC4KClUKBAQEAgcSA0gCFRpIIFRoZSBQZWVyaW5nLCBpbiB0aGUgY2x1c3RlciB0aGF0IGhhcyB0aGUgY29weSwgYnkgd2hpY2ggaXQgd2FzIGNvcGllZC4KCkgKAgQFEgRMAFIBGjwgU3RhdHVzIGlzIHRoZSBsYXN0IHJlcG9ydCBvZiBvbmUgY29udHJvbGxlciBvbiBhIHJlc291cmNlLgoKOAoEBAUCABIDTgIhGisgVGhlIGdlbmVyYXRpb24gdGhhdCB0aGUgcmVwb3J0IGRlc2NyaWJlcy4KCiEKBAQFAgISA1ECKxoUIFNldCBieSB0aGUgc2VydmVyLgoKMgoCBAYSBFUAZAEaJiBDb25kaXRpb24gaXMgb25lIGFzcGVjdCBvZiBhIHN0YXR1cy4KCkMKBAQGAgISA18CFBo2IE1hY2hpbmUtcmVhZGFibGUsIGluIFBhc2NhbENhc2Ugb3IgVVBQRVJfU05BS0VfQ0FTRS4KCh4KBAQGAgMSA2ECFRoRIEh1bWFuLXJlYWRhYmxlLgoKTwoEBAYCBBIDYwIZGkIgVGhlIHJlc291cmNlIHRoYXQgdGhlIGNvbmRpdGlvbiBkZXNjcmliZXMsIGlmIGl0IGlzIGFub3RoZXIgb25lLgoKVQoCBAcSBGcAbwEaSSBSZWZlcmVuY2UgcmVmZXJzIHRvIGEgcmVzb3VyY2UgYnkgbmFtZSwgaW5kZXBlbmRlbnQgb2YgaXRzIGluY2FybmF0aW9uLgoKOwoEBAcCAxIDbAIVGi4gQSBwYXJ0IG9mIHRoZSByZXNvdXJjZSwgZGVmaW5lZCBieSBpdHMgdHlwZS4KCkMKBAQHAgQSA24CFho2IFRoZSByZWdpb24gb2YgdGhlIHJlc291cmNlOyBlbXB0eSBmb3IgdGhlIGxvY2FsIG9uZS4KCmoKAgQIEgRyAH4BGl4gT3duZXJSZWZlcmVuY2UgcmVmZXJzIHRvIG9uZSBvZiBhIHJlc291cmNlJ3Mgb3duZXJzLCB3aGljaCBtYXkgYmUgaW4gYW55IHNlcnZpY2UgYW5kIHJlZ2lvbi4KCjcKBAQIAgUSA3kCFhoqIFdoZXRoZXIgdGhpcyBvd25lciBtYW5hZ2VzIHRoZSByZXNvdXJjZS4KClQKBAQIAgYSA3sCJBpHIFdoZXRoZXIgb3duZXJzaGlwIGhvbGRzIG9ubHkgd2hpbGUgdGhlIG93bmVyIHJlZmVyZW5jZXMgdGhlIHJlc291cmNlLgoKPAoEBAgCBxIDfQIbGi8gV2hldGhlciB0aGUgcmVzb3VyY2Ugb3V0bGl2ZXMgaXRzIGxhc3Qgb3duZXIuCgpyCgIECRIGgQEAiwEBGmQgVG9tYnN0b25lIHJlY29yZHMgdGhhdCBhIHJlc291cmNlIHdhcyBkZWxldGVkLCB1bnRpbCBhbGwgcmVzb3VyY2VzIHRoYXQgaXQgb3duZWQgYXJlIGRlbGV0ZWQsIHRvby4KCjMKBAQJAgASBIoBAg8aJSBUaGUgZGVsZXRlZCByZXNvdXJjZSwgd2l0aCBpdHMgdWlkLgpiBnByb3RvMw", [file_google_protobuf_any, file_google_protobuf_timestamp, file_plinth_resource_v1_annotations]);
 
 /**
  * Type names a kind of resource: group, group version and kind (GVK).
@@ -170,6 +170,14 @@ export type Resource = Message<"plinth.resource.v1.Resource"> & {
    * @generated from field: repeated plinth.resource.v1.OwnerReference owner_references = 100;
    */
   ownerReferences: OwnerReference[];
+
+  /**
+   * Set for copies of resources of other clusters, and for what an import creates for them. Set by the server; refused
+   * in writes.
+   *
+   * @generated from field: plinth.resource.v1.Origin origin = 101;
+   */
+  origin?: Origin | undefined;
 };
 
 /**
@@ -178,6 +186,74 @@ export type Resource = Message<"plinth.resource.v1.Resource"> & {
  */
 export const ResourceSchema: GenMessage<Resource> = /*@__PURE__*/
   messageDesc(file_plinth_resource_v1_resource, 3);
+
+/**
+ * Origin names the home of a copy: the resource in another cluster that was copied. Copies are read-only.
+ *
+ * @generated from message plinth.resource.v1.Origin
+ */
+export type Origin = Message<"plinth.resource.v1.Origin"> & {
+  /**
+   * The uid of the cluster that has the original.
+   *
+   * @generated from field: string cluster = 1;
+   */
+  cluster: string;
+
+  /**
+   * The region of the original; empty if its cluster knows none.
+   *
+   * @generated from field: string region = 2;
+   */
+  region: string;
+
+  /**
+   * The incarnation of that cluster's storage.
+   *
+   * @generated from field: string incarnation = 3;
+   */
+  incarnation: string;
+
+  /**
+   * The uid and the version of the original.
+   *
+   * @generated from field: string uid = 4;
+   */
+  uid: string;
+
+  /**
+   * @generated from field: string version = 5;
+   */
+  version: string;
+
+  /**
+   * The partition of the original. Its namespace and name are those of the copy.
+   *
+   * @generated from field: string partition = 6;
+   */
+  partition: string;
+
+  /**
+   * The uids of the clusters that it has passed, the home first.
+   *
+   * @generated from field: repeated string path = 7;
+   */
+  path: string[];
+
+  /**
+   * The Peering, in the cluster that has the copy, by which it was copied.
+   *
+   * @generated from field: string peering = 8;
+   */
+  peering: string;
+};
+
+/**
+ * Describes the message plinth.resource.v1.Origin.
+ * Use `create(OriginSchema)` to create a new message.
+ */
+export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
+  messageDesc(file_plinth_resource_v1_resource, 4);
 
 /**
  * Status is the last report of one controller on a resource.
@@ -210,7 +286,7 @@ export type Status = Message<"plinth.resource.v1.Status"> & {
  * Use `create(StatusSchema)` to create a new message.
  */
 export const StatusSchema: GenMessage<Status> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource, 4);
+  messageDesc(file_plinth_resource_v1_resource, 5);
 
 /**
  * Condition is one aspect of a status.
@@ -255,7 +331,7 @@ export type Condition = Message<"plinth.resource.v1.Condition"> & {
  * Use `create(ConditionSchema)` to create a new message.
  */
 export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource, 5);
+  messageDesc(file_plinth_resource_v1_resource, 6);
 
 /**
  * @generated from enum plinth.resource.v1.Condition.State
@@ -286,7 +362,7 @@ export type Condition_State = (typeof Condition_State)[keyof typeof Condition_St
  * Describes the enum plinth.resource.v1.Condition.State.
  */
 export const Condition_StateSchema: GenEnum<Condition_State> = /*@__PURE__*/
-  enumDesc(file_plinth_resource_v1_resource, 5, 0);
+  enumDesc(file_plinth_resource_v1_resource, 6, 0);
 
 /**
  * Reference refers to a resource by name, independent of its incarnation.
@@ -329,7 +405,7 @@ export type Reference = Message<"plinth.resource.v1.Reference"> & {
  * Use `create(ReferenceSchema)` to create a new message.
  */
 export const ReferenceSchema: GenMessage<Reference> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource, 6);
+  messageDesc(file_plinth_resource_v1_resource, 7);
 
 /**
  * OwnerReference refers to one of a resource's owners, which may be in any service and region.
@@ -389,7 +465,7 @@ export type OwnerReference = Message<"plinth.resource.v1.OwnerReference"> & {
  * Use `create(OwnerReferenceSchema)` to create a new message.
  */
 export const OwnerReferenceSchema: GenMessage<OwnerReference> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource, 7);
+  messageDesc(file_plinth_resource_v1_resource, 8);
 
 /**
  * Tombstone records that a resource was deleted, until all resources that it owned are deleted, too.
@@ -410,5 +486,5 @@ export type Tombstone = Message<"plinth.resource.v1.Tombstone"> & {
  * Use `create(TombstoneSchema)` to create a new message.
  */
 export const TombstoneSchema: GenMessage<Tombstone> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource, 8);
+  messageDesc(file_plinth_resource_v1_resource, 9);
 

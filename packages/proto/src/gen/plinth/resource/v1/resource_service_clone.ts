@@ -2,12 +2,13 @@
 // @generated from file plinth/resource/v1/resource_service.proto (package plinth.resource.v1, syntax proto3)
 /* eslint-disable */
 
-import type { DeleteRequest, DeleteResponse, ListByOwnerRequest, ListByOwnerResponse, ListRequest, ListResponse, MutateAndValidateRequest, MutateAndValidateResponse, ReadRequest, ReadResponse, ResourceService, WatchEvent, WatchEvent_Bookmark, WatchEvent_Delete, WatchEvent_EndOfSnapshot, WatchEvent_Upsert, WatchListRequest, WriteRequest, WriteResponse, WriteStatusRequest, WriteStatusResponse } from "./resource_service_pb.ts";
-import { DeleteRequestSchema, ListByOwnerRequestSchema, ListRequestSchema, MutateAndValidateRequestSchema, ReadRequestSchema, WatchListRequestSchema, WriteRequestSchema, WriteStatusRequestSchema } from "./resource_service_pb.ts";
+import type { DeleteRequest, DeleteResponse, ListByOwnerRequest, ListByOwnerResponse, ListRequest, ListResponse, MutateAndValidateRequest, MutateAndValidateResponse, ReadRequest, ReadResponse, ResourceService, WatchEnd, WatchEvent, WatchEvent_Bookmark, WatchEvent_Delete, WatchEvent_EndOfSnapshot, WatchEvent_Upsert, WatchListRequest, WatchSetEvent, WatchSetRequest, WatchSetRequest_Watch, WriteRequest, WriteResponse, WriteStatusRequest, WriteStatusResponse } from "./resource_service_pb.ts";
+import { DeleteRequestSchema, ListByOwnerRequestSchema, ListRequestSchema, MutateAndValidateRequestSchema, ReadRequestSchema, WatchListRequestSchema, WatchSetRequestSchema, WriteRequestSchema, WriteStatusRequestSchema } from "./resource_service_pb.ts";
 import { cloneID, cloneResource, cloneStatus, cloneTenancy, cloneType } from "./resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
 import type { UnknownField } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
 
 /**
  * Clones a message plinth.resource.v1.ReadRequest.
@@ -290,6 +291,69 @@ export function cloneWatchEvent_Bookmark(message: WatchEvent_Bookmark): WatchEve
 }
 
 /**
+ * Clones a message plinth.resource.v1.WatchSetRequest.
+ */
+export function cloneWatchSetRequest(message: WatchSetRequest): WatchSetRequest {
+  const copy = { $typeName: message.$typeName } as WatchSetRequest;
+  copy.watches = copyItems(message.watches, cloneWatchSetRequest_Watch);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.resource.v1.WatchSetRequest.Watch.
+ */
+export function cloneWatchSetRequest_Watch(message: WatchSetRequest_Watch): WatchSetRequest_Watch {
+  const copy = { $typeName: message.$typeName } as WatchSetRequest_Watch;
+  copy.id = message.id;
+  if (message.request !== undefined) {
+    copy.request = cloneWatchListRequest(message.request);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.resource.v1.WatchSetEvent.
+ */
+export function cloneWatchSetEvent(message: WatchSetEvent): WatchSetEvent {
+  const copy = { $typeName: message.$typeName } as WatchSetEvent;
+  copy.watchId = message.watchId;
+  switch (message.content.case) {
+    case "event":
+      copy.content = { case: "event", value: cloneWatchEvent(message.content.value) };
+      break;
+    case "end":
+      copy.content = { case: "end", value: cloneWatchEnd(message.content.value) };
+      break;
+    default:
+      copy.content = { ...message.content };
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.resource.v1.WatchEnd.
+ */
+export function cloneWatchEnd(message: WatchEnd): WatchEnd {
+  const copy = { $typeName: message.$typeName } as WatchEnd;
+  copy.code = message.code;
+  copy.message = message.message;
+  copy.details = copyItems(message.details, copyAny);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
  * Clones a message plinth.resource.v1.MutateAndValidateRequest.
  */
 export function cloneMutateAndValidateRequest(message: MutateAndValidateRequest): MutateAndValidateRequest {
@@ -359,7 +423,24 @@ export function createResourceServiceCloningClient(client: Client<typeof Resourc
       const message = cloneWatchListRequest(create(WatchListRequestSchema, request));
       return mapStream(client.watchList(message, options), cloneWatchEvent);
     },
+    watchSet(request, options) {
+      const message = cloneWatchSetRequest(create(WatchSetRequestSchema, request));
+      return mapStream(client.watchSet(message, options), cloneWatchSetEvent);
+    },
   };
+}
+
+/**
+ * Clones a message google.protobuf.Any.
+ */
+function copyAny(message: Any): Any {
+  const copy = { $typeName: message.$typeName } as Any;
+  copy.typeUrl = message.typeUrl;
+  copy.value = copyBytes(message.value);
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
 }
 
 /**

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_any } from "@bufbuild/protobuf/wkt";
 import type { ID, Resource, Status, Tenancy, Type } from "./resource_pb.ts";
 import { file_plinth_resource_v1_resource } from "./resource_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/resource/v1/resource_service.proto.
  */
 export const file_plinth_resource_v1_resource_service: GenFile = /*@__PURE__*/
-  fileDesc("CilwbGludGgvcmVzb3VyY2UvdjEvcmVzb3VyY2Vfc2VydmljZS5wcm90bxIScGxpbnRoLnJlc291cmNlLnYxIjEKC1JlYWRSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEIj4KDFJlYWRSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSJTCgxXcml0ZVJlcXVlc3QSLgoIcmVzb3VyY2UYASABKAsyHC5wbGludGgucmVzb3VyY2UudjEuUmVzb3VyY2USEwoLY3JlYXRlX29ubHkYAiABKAgiPwoNV3JpdGVSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSKCAQoSV3JpdGVTdGF0dXNSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEEg8KB3ZlcnNpb24YAiABKAkSCwoDa2V5GAMgASgJEioKBnN0YXR1cxgEIAEoCzIaLnBsaW50aC5yZXNvdXJjZS52MS5TdGF0dXMiRQoTV3JpdGVTdGF0dXNSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSKlAQoLTGlzdFJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYAiABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeRITCgtuYW1lX3ByZWZpeBgDIAEoCRIRCglwYWdlX3NpemUYZCABKAUSEgoKcGFnZV90b2tlbhhlIAEoCUoECGYQZyJ/CgxMaXN0UmVzcG9uc2USLwoJcmVzb3VyY2VzGAEgAygLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlEhcKD25leHRfcGFnZV90b2tlbhhkIAEoCRIPCgd2ZXJzaW9uGGUgASgJEhQKDHR5cGVfdmVyc2lvbhhmIAEoCSJiChJMaXN0QnlPd25lclJlcXVlc3QSJQoFb3duZXIYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSEQoJcGFnZV9zaXplGGQgASgFEhIKCnBhZ2VfdG9rZW4YZSABKAkiXwoTTGlzdEJ5T3duZXJSZXNwb25zZRIvCglyZXNvdXJjZXMYASADKAsyHC5wbGludGgucmVzb3VyY2UudjEuUmVzb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGGQgASgJIlUKDURlbGV0ZVJlcXVlc3QSIgoCaWQYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSDwoHdmVyc2lvbhgCIAEoCRIPCgdkcnlfcnVuGGQgASgIIiEKDkRlbGV0ZVJlc3BvbnNlEg8KB3ZlcnNpb24YZCABKAkirQEKEFdhdGNoTGlzdFJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYAiABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeRITCgtuYW1lX3ByZWZpeBgDIAEoCRIVCg1hZnRlcl92ZXJzaW9uGGQgASgJEhEKCWJvb2ttYXJrcxhlIAEoCEoECGYQZyKvAwoKV2F0Y2hFdmVudBI3CgZ1cHNlcnQYASABKAsyJS5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5VcHNlcnRIABI3CgZkZWxldGUYAiABKAsyJS5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5EZWxldGVIABJHCg9lbmRfb2Zfc25hcHNob3QYAyABKAsyLC5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5FbmRPZlNuYXBzaG90SAASOwoIYm9va21hcmsYZCABKAsyJy5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5Cb29rbWFya0gAEg8KB3ZlcnNpb24YZSABKAkaOAoGVXBzZXJ0Ei4KCHJlc291cmNlGAEgASgLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlGjgKBkRlbGV0ZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRoPCg1FbmRPZlNuYXBzaG90GgoKCEJvb2ttYXJrQgcKBWV2ZW50IkoKGE11dGF0ZUFuZFZhbGlkYXRlUmVxdWVzdBIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSJLChlNdXRhdGVBbmRWYWxpZGF0ZVJlc3BvbnNlEi4KCHJlc291cmNlGAEgASgLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlMuEFCg9SZXNvdXJjZVNlcnZpY2USTgoEUmVhZBIfLnBsaW50aC5yZXNvdXJjZS52MS5SZWFkUmVxdWVzdBogLnBsaW50aC5yZXNvdXJjZS52MS5SZWFkUmVzcG9uc2UiA5ACARJMCgVXcml0ZRIgLnBsaW50aC5yZXNvdXJjZS52MS5Xcml0ZVJlcXVlc3QaIS5wbGludGgucmVzb3VyY2UudjEuV3JpdGVSZXNwb25zZRJeCgtXcml0ZVN0YXR1cxImLnBsaW50aC5yZXNvdXJjZS52MS5Xcml0ZVN0YXR1c1JlcXVlc3QaJy5wbGludGgucmVzb3VyY2UudjEuV3JpdGVTdGF0dXNSZXNwb25zZRJOCgRMaXN0Eh8ucGxpbnRoLnJlc291cmNlLnYxLkxpc3RSZXF1ZXN0GiAucGxpbnRoLnJlc291cmNlLnYxLkxpc3RSZXNwb25zZSIDkAIBEmMKC0xpc3RCeU93bmVyEiYucGxpbnRoLnJlc291cmNlLnYxLkxpc3RCeU93bmVyUmVxdWVzdBonLnBsaW50aC5yZXNvdXJjZS52MS5MaXN0QnlPd25lclJlc3BvbnNlIgOQAgESTwoGRGVsZXRlEiEucGxpbnRoLnJlc291cmNlLnYxLkRlbGV0ZVJlcXVlc3QaIi5wbGludGgucmVzb3VyY2UudjEuRGVsZXRlUmVzcG9uc2UScAoRTXV0YXRlQW5kVmFsaWRhdGUSLC5wbGludGgucmVzb3VyY2UudjEuTXV0YXRlQW5kVmFsaWRhdGVSZXF1ZXN0Gi0ucGxpbnRoLnJlc291cmNlLnYxLk11dGF0ZUFuZFZhbGlkYXRlUmVzcG9uc2USWAoJV2F0Y2hMaXN0EiQucGxpbnRoLnJlc291cmNlLnYxLldhdGNoTGlzdFJlcXVlc3QaHi5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudCIDkAIBMAFiBnByb3RvMw", [file_plinth_resource_v1_resource]);
+  fileDesc("CilwbGludGgvcmVzb3VyY2UvdjEvcmVzb3VyY2Vfc2VydmljZS5wcm90bxIScGxpbnRoLnJlc291cmNlLnYxIjEKC1JlYWRSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEIj4KDFJlYWRSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSJTCgxXcml0ZVJlcXVlc3QSLgoIcmVzb3VyY2UYASABKAsyHC5wbGludGgucmVzb3VyY2UudjEuUmVzb3VyY2USEwoLY3JlYXRlX29ubHkYAiABKAgiPwoNV3JpdGVSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSKCAQoSV3JpdGVTdGF0dXNSZXF1ZXN0EiIKAmlkGAEgASgLMhYucGxpbnRoLnJlc291cmNlLnYxLklEEg8KB3ZlcnNpb24YAiABKAkSCwoDa2V5GAMgASgJEioKBnN0YXR1cxgEIAEoCzIaLnBsaW50aC5yZXNvdXJjZS52MS5TdGF0dXMiRQoTV3JpdGVTdGF0dXNSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZSKlAQoLTGlzdFJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYAiABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeRITCgtuYW1lX3ByZWZpeBgDIAEoCRIRCglwYWdlX3NpemUYZCABKAUSEgoKcGFnZV90b2tlbhhlIAEoCUoECGYQZyJ/CgxMaXN0UmVzcG9uc2USLwoJcmVzb3VyY2VzGAEgAygLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlEhcKD25leHRfcGFnZV90b2tlbhhkIAEoCRIPCgd2ZXJzaW9uGGUgASgJEhQKDHR5cGVfdmVyc2lvbhhmIAEoCSJiChJMaXN0QnlPd25lclJlcXVlc3QSJQoFb3duZXIYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSEQoJcGFnZV9zaXplGGQgASgFEhIKCnBhZ2VfdG9rZW4YZSABKAkiXwoTTGlzdEJ5T3duZXJSZXNwb25zZRIvCglyZXNvdXJjZXMYASADKAsyHC5wbGludGgucmVzb3VyY2UudjEuUmVzb3VyY2USFwoPbmV4dF9wYWdlX3Rva2VuGGQgASgJIlUKDURlbGV0ZVJlcXVlc3QSIgoCaWQYASABKAsyFi5wbGludGgucmVzb3VyY2UudjEuSUQSDwoHdmVyc2lvbhgCIAEoCRIPCgdkcnlfcnVuGGQgASgIIiEKDkRlbGV0ZVJlc3BvbnNlEg8KB3ZlcnNpb24YZCABKAkirQEKEFdhdGNoTGlzdFJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEiwKB3RlbmFuY3kYAiABKAsyGy5wbGludGgucmVzb3VyY2UudjEuVGVuYW5jeRITCgtuYW1lX3ByZWZpeBgDIAEoCRIVCg1hZnRlcl92ZXJzaW9uGGQgASgJEhEKCWJvb2ttYXJrcxhlIAEoCEoECGYQZyKvAwoKV2F0Y2hFdmVudBI3CgZ1cHNlcnQYASABKAsyJS5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5VcHNlcnRIABI3CgZkZWxldGUYAiABKAsyJS5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5EZWxldGVIABJHCg9lbmRfb2Zfc25hcHNob3QYAyABKAsyLC5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5FbmRPZlNuYXBzaG90SAASOwoIYm9va21hcmsYZCABKAsyJy5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFdmVudC5Cb29rbWFya0gAEg8KB3ZlcnNpb24YZSABKAkaOAoGVXBzZXJ0Ei4KCHJlc291cmNlGAEgASgLMhwucGxpbnRoLnJlc291cmNlLnYxLlJlc291cmNlGjgKBkRlbGV0ZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZRoPCg1FbmRPZlNuYXBzaG90GgoKCEJvb2ttYXJrQgcKBWV2ZW50IpkBCg9XYXRjaFNldFJlcXVlc3QSOgoHd2F0Y2hlcxgBIAMoCzIpLnBsaW50aC5yZXNvdXJjZS52MS5XYXRjaFNldFJlcXVlc3QuV2F0Y2gaSgoFV2F0Y2gSCgoCaWQYASABKAkSNQoHcmVxdWVzdBgCIAEoCzIkLnBsaW50aC5yZXNvdXJjZS52MS5XYXRjaExpc3RSZXF1ZXN0IooBCg1XYXRjaFNldEV2ZW50EhAKCHdhdGNoX2lkGAEgASgJEi8KBWV2ZW50GAIgASgLMh4ucGxpbnRoLnJlc291cmNlLnYxLldhdGNoRXZlbnRIABIrCgNlbmQYAyABKAsyHC5wbGludGgucmVzb3VyY2UudjEuV2F0Y2hFbmRIAEIJCgdjb250ZW50IlAKCFdhdGNoRW5kEgwKBGNvZGUYASABKAUSDwoHbWVzc2FnZRgCIAEoCRIlCgdkZXRhaWxzGAMgAygLMhQuZ29vZ2xlLnByb3RvYnVmLkFueSJKChhNdXRhdGVBbmRWYWxpZGF0ZVJlcXVlc3QSLgoIcmVzb3VyY2UYASABKAsyHC5wbGludGgucmVzb3VyY2UudjEuUmVzb3VyY2UiSwoZTXV0YXRlQW5kVmFsaWRhdGVSZXNwb25zZRIuCghyZXNvdXJjZRgBIAEoCzIcLnBsaW50aC5yZXNvdXJjZS52MS5SZXNvdXJjZTK8BgoPUmVzb3VyY2VTZXJ2aWNlEk4KBFJlYWQSHy5wbGludGgucmVzb3VyY2UudjEuUmVhZFJlcXVlc3QaIC5wbGludGgucmVzb3VyY2UudjEuUmVhZFJlc3BvbnNlIgOQAgESTAoFV3JpdGUSIC5wbGludGgucmVzb3VyY2UudjEuV3JpdGVSZXF1ZXN0GiEucGxpbnRoLnJlc291cmNlLnYxLldyaXRlUmVzcG9uc2USXgoLV3JpdGVTdGF0dXMSJi5wbGludGgucmVzb3VyY2UudjEuV3JpdGVTdGF0dXNSZXF1ZXN0GicucGxpbnRoLnJlc291cmNlLnYxLldyaXRlU3RhdHVzUmVzcG9uc2USTgoETGlzdBIfLnBsaW50aC5yZXNvdXJjZS52MS5MaXN0UmVxdWVzdBogLnBsaW50aC5yZXNvdXJjZS52MS5MaXN0UmVzcG9uc2UiA5ACARJjCgtMaXN0QnlPd25lchImLnBsaW50aC5yZXNvdXJjZS52MS5MaXN0QnlPd25lclJlcXVlc3QaJy5wbGludGgucmVzb3VyY2UudjEuTGlzdEJ5T3duZXJSZXNwb25zZSIDkAIBEk8KBkRlbGV0ZRIhLnBsaW50aC5yZXNvdXJjZS52MS5EZWxldGVSZXF1ZXN0GiIucGxpbnRoLnJlc291cmNlLnYxLkRlbGV0ZVJlc3BvbnNlEnAKEU11dGF0ZUFuZFZhbGlkYXRlEiwucGxpbnRoLnJlc291cmNlLnYxLk11dGF0ZUFuZFZhbGlkYXRlUmVxdWVzdBotLnBsaW50aC5yZXNvdXJjZS52MS5NdXRhdGVBbmRWYWxpZGF0ZVJlc3BvbnNlElgKCVdhdGNoTGlzdBIkLnBsaW50aC5yZXNvdXJjZS52MS5XYXRjaExpc3RSZXF1ZXN0Gh4ucGxpbnRoLnJlc291cmNlLnYxLldhdGNoRXZlbnQiA5ACATABElkKCFdhdGNoU2V0EiMucGxpbnRoLnJlc291cmNlLnYxLldhdGNoU2V0UmVxdWVzdBohLnBsaW50aC5yZXNvdXJjZS52MS5XYXRjaFNldEV2ZW50IgOQAgEwAUqqAQpsCgIEEBIG0QEA1gEBGl4gV2F0Y2hFbmQgaXMgaG93IGEgd2F0Y2ggb2YgYSBzZXQgaGFzIGVuZGVkOiB0aGUgc3RhdHVzIHRoYXQgV2F0Y2hMaXN0IHdvdWxkIGhhdmUgZW5kZWQgd2l0aC4KCjoKBAQQAgASBNMBAhEaLCBBIGNvZGUgb2YgZ1JQQywgc3VjaCBhcyAxMSBmb3IgT3V0T2ZSYW5nZS4KYgZwcm90bzM", [file_google_protobuf_any, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.resource.v1.ReadRequest
@@ -490,6 +492,124 @@ export const WatchEvent_BookmarkSchema: GenMessage<WatchEvent_Bookmark> = /*@__P
   messageDesc(file_plinth_resource_v1_resource_service, 13, 3);
 
 /**
+ * @generated from message plinth.resource.v1.WatchSetRequest
+ */
+export type WatchSetRequest = Message<"plinth.resource.v1.WatchSetRequest"> & {
+  /**
+   * At least one.
+   *
+   * @generated from field: repeated plinth.resource.v1.WatchSetRequest.Watch watches = 1;
+   */
+  watches: WatchSetRequest_Watch[];
+};
+
+/**
+ * Describes the message plinth.resource.v1.WatchSetRequest.
+ * Use `create(WatchSetRequestSchema)` to create a new message.
+ */
+export const WatchSetRequestSchema: GenMessage<WatchSetRequest> = /*@__PURE__*/
+  messageDesc(file_plinth_resource_v1_resource_service, 14);
+
+/**
+ * @generated from message plinth.resource.v1.WatchSetRequest.Watch
+ */
+export type WatchSetRequest_Watch = Message<"plinth.resource.v1.WatchSetRequest.Watch"> & {
+  /**
+   * Chosen by the client, unique within the set, of 1 to 64 characters.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What to watch.
+   *
+   * @generated from field: plinth.resource.v1.WatchListRequest request = 2;
+   */
+  request?: WatchListRequest | undefined;
+};
+
+/**
+ * Describes the message plinth.resource.v1.WatchSetRequest.Watch.
+ * Use `create(WatchSetRequest_WatchSchema)` to create a new message.
+ */
+export const WatchSetRequest_WatchSchema: GenMessage<WatchSetRequest_Watch> = /*@__PURE__*/
+  messageDesc(file_plinth_resource_v1_resource_service, 14, 0);
+
+/**
+ * WatchSetEvent is one event of one watch in a set.
+ *
+ * @generated from message plinth.resource.v1.WatchSetEvent
+ */
+export type WatchSetEvent = Message<"plinth.resource.v1.WatchSetEvent"> & {
+  /**
+   * The id of the watch in the request.
+   *
+   * @generated from field: string watch_id = 1;
+   */
+  watchId: string;
+
+  /**
+   * @generated from oneof plinth.resource.v1.WatchSetEvent.content
+   */
+  content: {
+    /**
+     * What WatchList would have sent.
+     *
+     * @generated from field: plinth.resource.v1.WatchEvent event = 2;
+     */
+    value: WatchEvent;
+    case: "event";
+  } | {
+    /**
+     * The last message of this watch.
+     *
+     * @generated from field: plinth.resource.v1.WatchEnd end = 3;
+     */
+    value: WatchEnd;
+    case: "end";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message plinth.resource.v1.WatchSetEvent.
+ * Use `create(WatchSetEventSchema)` to create a new message.
+ */
+export const WatchSetEventSchema: GenMessage<WatchSetEvent> = /*@__PURE__*/
+  messageDesc(file_plinth_resource_v1_resource_service, 15);
+
+/**
+ * WatchEnd is how a watch of a set has ended: the status that WatchList would have ended with.
+ *
+ * @generated from message plinth.resource.v1.WatchEnd
+ */
+export type WatchEnd = Message<"plinth.resource.v1.WatchEnd"> & {
+  /**
+   * A code of gRPC, such as 11 for OutOfRange.
+   *
+   * @generated from field: int32 code = 1;
+   */
+  code: number;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: repeated google.protobuf.Any details = 3;
+   */
+  details: Any[];
+};
+
+/**
+ * Describes the message plinth.resource.v1.WatchEnd.
+ * Use `create(WatchEndSchema)` to create a new message.
+ */
+export const WatchEndSchema: GenMessage<WatchEnd> = /*@__PURE__*/
+  messageDesc(file_plinth_resource_v1_resource_service, 16);
+
+/**
  * @generated from message plinth.resource.v1.MutateAndValidateRequest
  */
 export type MutateAndValidateRequest = Message<"plinth.resource.v1.MutateAndValidateRequest"> & {
@@ -504,7 +624,7 @@ export type MutateAndValidateRequest = Message<"plinth.resource.v1.MutateAndVali
  * Use `create(MutateAndValidateRequestSchema)` to create a new message.
  */
 export const MutateAndValidateRequestSchema: GenMessage<MutateAndValidateRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource_service, 14);
+  messageDesc(file_plinth_resource_v1_resource_service, 17);
 
 /**
  * @generated from message plinth.resource.v1.MutateAndValidateResponse
@@ -521,13 +641,13 @@ export type MutateAndValidateResponse = Message<"plinth.resource.v1.MutateAndVal
  * Use `create(MutateAndValidateResponseSchema)` to create a new message.
  */
 export const MutateAndValidateResponseSchema: GenMessage<MutateAndValidateResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_resource_v1_resource_service, 15);
+  messageDesc(file_plinth_resource_v1_resource_service, 18);
 
 /**
  * ResourceService stores resources of all registered types and serves watches of their changes.
  *
  * The request header `x-plinth-consistency-mode: consistent` makes Read, List, ListByOwner and the
- * snapshot of WatchList linearizable; otherwise reads are monotonic per server. With
+ * snapshots of WatchList and WatchSet linearizable; otherwise reads are monotonic per server. With
  * `x-plinth-not-before`, they are so across the servers of a cluster: its value is the
  * `x-plinth-position` of an earlier response, or 0. The header `x-plinth-fence` carries the fence of a
  * lease into the commit of a write.
@@ -619,6 +739,19 @@ export const ResourceService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchListRequestSchema;
     output: typeof WatchEventSchema;
+  },
+  /**
+   * WatchSet serves several watches in one stream. Each is a WatchList with its own rights, limits, position and
+   * end: one that fails ends alone. The set of a stream does not change; to change it, a client opens another
+   * stream, in which the watches that go on resume after their versions. The stream ends when all watches have
+   * ended.
+   *
+   * @generated from rpc plinth.resource.v1.ResourceService.WatchSet
+   */
+  watchSet: {
+    methodKind: "server_streaming";
+    input: typeof WatchSetRequestSchema;
+    output: typeof WatchSetEventSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_plinth_resource_v1_resource_service, 0);

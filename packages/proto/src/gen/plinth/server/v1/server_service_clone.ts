@@ -2,7 +2,7 @@
 // @generated from file plinth/server/v1/server_service.proto (package plinth.server.v1, syntax proto3)
 /* eslint-disable */
 
-import type { ControllerOverview, GetOverviewRequest, GetOverviewResponse, Overview, Process, ServerOverview, ServerService, StorageOverview, TypeOverview, WatchOverviewRequest, WatchOverviewResponse } from "./server_service_pb.ts";
+import type { ControllerOverview, GetOverviewRequest, GetOverviewResponse, LeaseOverview, Overview, Process, ServerOverview, ServerService, StorageOverview, TypeOverview, WatchOverviewRequest, WatchOverviewResponse } from "./server_service_pb.ts";
 import { GetOverviewRequestSchema, WatchOverviewRequestSchema } from "./server_service_pb.ts";
 import { cloneController, cloneServer } from "../../controller/v1/controller_service_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -82,6 +82,30 @@ export function cloneOverview(message: Overview): Overview {
     copy.storage = cloneStorageOverview(message.storage);
   }
   copy.types = copyItems(message.types, cloneTypeOverview);
+  copy.leases = copyItems(message.leases, cloneLeaseOverview);
+  copy.leasesTotal = message.leasesTotal;
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.server.v1.LeaseOverview.
+ */
+export function cloneLeaseOverview(message: LeaseOverview): LeaseOverview {
+  const copy = { $typeName: message.$typeName } as LeaseOverview;
+  copy.kind = message.kind;
+  copy.name = message.name;
+  copy.server = message.server;
+  copy.holder = message.holder;
+  copy.shards = message.shards.slice();
+  if (message.heldSince !== undefined) {
+    copy.heldSince = copyTimestamp(message.heldSince);
+  }
+  if (message.expiresAt !== undefined) {
+    copy.expiresAt = copyTimestamp(message.expiresAt);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -99,6 +123,9 @@ export function cloneTypeOverview(message: TypeOverview): TypeOverview {
   copy.withStaleCondition = message.withStaleCondition;
   copy.writes = message.writes;
   copy.writesPerSecond = message.writesPerSecond;
+  if (message.beingDeleted !== undefined) {
+    copy.beingDeleted = message.beingDeleted;
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -182,6 +209,15 @@ export function cloneStorageOverview(message: StorageOverview): StorageOverview 
   copy.commitsPerSecond = message.commitsPerSecond;
   copy.watches = message.watches;
   copy.leases = message.leases;
+  copy.commitDurations = message.commitDurations.slice();
+  if (message.commitMedian !== undefined) {
+    copy.commitMedian = copyDuration(message.commitMedian);
+  }
+  if (message.commitP99 !== undefined) {
+    copy.commitP99 = copyDuration(message.commitP99);
+  }
+  copy.batches = message.batches;
+  copy.batchedCommits = message.batchedCommits;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

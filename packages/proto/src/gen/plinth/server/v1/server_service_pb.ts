@@ -2,19 +2,19 @@
 // @generated from file plinth/server/v1/server_service.proto (package plinth.server.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Controller, Server } from "../../controller/v1/controller_service_pb.ts";
 import { file_plinth_controller_v1_controller_service } from "../../controller/v1/controller_service_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file plinth/server/v1/server_service.proto.
  */
 export const file_plinth_server_v1_server_service: GenFile = /*@__PURE__*/
-  fileDesc("CiVwbGludGgvc2VydmVyL3YxL3NlcnZlcl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2VydmVyLnYxIi4KEkdldE92ZXJ2aWV3UmVxdWVzdBIYChB0aGlzX3NlcnZlcl9vbmx5GAEgASgIIkMKE0dldE92ZXJ2aWV3UmVzcG9uc2USLAoIb3ZlcnZpZXcYASABKAsyGi5wbGludGguc2VydmVyLnYxLk92ZXJ2aWV3Il0KFFdhdGNoT3ZlcnZpZXdSZXF1ZXN0EisKCGludGVydmFsGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhgKEHRoaXNfc2VydmVyX29ubHkYAiABKAgiRQoVV2F0Y2hPdmVydmlld1Jlc3BvbnNlEiwKCG92ZXJ2aWV3GAEgASgLMhoucGxpbnRoLnNlcnZlci52MS5PdmVydmlldyK7AgoIT3ZlcnZpZXcSLAoIdGFrZW5fYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDXJhdGVfaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoHc2VydmVycxgDIAMoCzIgLnBsaW50aC5zZXJ2ZXIudjEuU2VydmVyT3ZlcnZpZXcSOQoLY29udHJvbGxlcnMYBCADKAsyJC5wbGludGguc2VydmVyLnYxLkNvbnRyb2xsZXJPdmVydmlldxIyCgdzdG9yYWdlGAUgASgLMiEucGxpbnRoLnNlcnZlci52MS5TdG9yYWdlT3ZlcnZpZXcSLQoFdHlwZXMYBiADKAsyHi5wbGludGguc2VydmVyLnYxLlR5cGVPdmVydmlldyKWAQoMVHlwZU92ZXJ2aWV3EgwKBHR5cGUYASABKAkSEQoJcmVzb3VyY2VzGAIgASgEEhwKFHdpdGhfZmFsc2VfY29uZGl0aW9uGAMgASgEEhwKFHdpdGhfc3RhbGVfY29uZGl0aW9uGAQgASgEEg4KBndyaXRlcxgFIAEoBBIZChF3cml0ZXNfcGVyX3NlY29uZBgGIAEoASKdAQoSQ29udHJvbGxlck92ZXJ2aWV3EjQKCmNvbnRyb2xsZXIYASABKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEh0KFXJlY29uY2lsZXNfcGVyX3NlY29uZBgCIAEoARIbChNmYWlsdXJlc19wZXJfc2Vjb25kGAMgASgBEhUKDXN0aWxsX3J1bm5pbmcYBCABKA0ingEKDlNlcnZlck92ZXJ2aWV3EiwKBnNlcnZlchgBIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNlcnZlchIqCgdwcm9jZXNzGAIgASgLMhkucGxpbnRoLnNlcnZlci52MS5Qcm9jZXNzEjIKB3N0b3JhZ2UYAyABKAsyIS5wbGludGguc2VydmVyLnYxLlN0b3JhZ2VPdmVydmlldyLuAQoHUHJvY2VzcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIY3B1X3RpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SCwoDY3B1GAMgASgBEjMKEGV2ZW50X2xvb3BfZGVsYXkYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoOcmVzaWRlbnRfYnl0ZXMYBSABKAQSFwoPaGVhcF91c2VkX2J5dGVzGAYgASgEEhgKEGhlYXBfbGltaXRfYnl0ZXMYByABKAQi5AEKD1N0b3JhZ2VPdmVydmlldxIMCgRraW5kGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJcmVzb3VyY2VzGAMgASgEEg0KBWJ5dGVzGAQgASgEEhYKDnJldGFpbmVkX2J5dGVzGAUgASgEEhIKCmxvZ19ldmVudHMYBiABKAQSFgoOb2xkZXN0X3ZlcnNpb24YByABKAkSDwoHY29tbWl0cxgIIAEoBBIaChJjb21taXRzX3Blcl9zZWNvbmQYCSABKAESDwoHd2F0Y2hlcxgKIAEoBBIOCgZsZWFzZXMYCyABKA0y2QEKDVNlcnZlclNlcnZpY2USXwoLR2V0T3ZlcnZpZXcSJC5wbGludGguc2VydmVyLnYxLkdldE92ZXJ2aWV3UmVxdWVzdBolLnBsaW50aC5zZXJ2ZXIudjEuR2V0T3ZlcnZpZXdSZXNwb25zZSIDkAIBEmcKDVdhdGNoT3ZlcnZpZXcSJi5wbGludGguc2VydmVyLnYxLldhdGNoT3ZlcnZpZXdSZXF1ZXN0GicucGxpbnRoLnNlcnZlci52MS5XYXRjaE92ZXJ2aWV3UmVzcG9uc2UiA5ACATABYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_controller_v1_controller_service]);
+  fileDesc("CiVwbGludGgvc2VydmVyL3YxL3NlcnZlcl9zZXJ2aWNlLnByb3RvEhBwbGludGguc2VydmVyLnYxIi4KEkdldE92ZXJ2aWV3UmVxdWVzdBIYChB0aGlzX3NlcnZlcl9vbmx5GAEgASgIIkMKE0dldE92ZXJ2aWV3UmVzcG9uc2USLAoIb3ZlcnZpZXcYASABKAsyGi5wbGludGguc2VydmVyLnYxLk92ZXJ2aWV3Il0KFFdhdGNoT3ZlcnZpZXdSZXF1ZXN0EisKCGludGVydmFsGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhgKEHRoaXNfc2VydmVyX29ubHkYAiABKAgiRQoVV2F0Y2hPdmVydmlld1Jlc3BvbnNlEiwKCG92ZXJ2aWV3GAEgASgLMhoucGxpbnRoLnNlcnZlci52MS5PdmVydmlldyKCAwoIT3ZlcnZpZXcSLAoIdGFrZW5fYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDXJhdGVfaW50ZXJ2YWwYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoHc2VydmVycxgDIAMoCzIgLnBsaW50aC5zZXJ2ZXIudjEuU2VydmVyT3ZlcnZpZXcSOQoLY29udHJvbGxlcnMYBCADKAsyJC5wbGludGguc2VydmVyLnYxLkNvbnRyb2xsZXJPdmVydmlldxIyCgdzdG9yYWdlGAUgASgLMiEucGxpbnRoLnNlcnZlci52MS5TdG9yYWdlT3ZlcnZpZXcSLQoFdHlwZXMYBiADKAsyHi5wbGludGguc2VydmVyLnYxLlR5cGVPdmVydmlldxIvCgZsZWFzZXMYByADKAsyHy5wbGludGguc2VydmVyLnYxLkxlYXNlT3ZlcnZpZXcSFAoMbGVhc2VzX3RvdGFsGAggASgNItgBCg1MZWFzZU92ZXJ2aWV3EikKBGtpbmQYASABKA4yGy5wbGludGguc2VydmVyLnYxLkxlYXNlS2luZBIMCgRuYW1lGAIgASgJEg4KBnNlcnZlchgDIAEoCRIOCgZob2xkZXIYBCABKAkSDgoGc2hhcmRzGAUgAygNEi4KCmhlbGRfc2luY2UYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIsQBCgxUeXBlT3ZlcnZpZXcSDAoEdHlwZRgBIAEoCRIRCglyZXNvdXJjZXMYAiABKAQSHAoUd2l0aF9mYWxzZV9jb25kaXRpb24YAyABKAQSHAoUd2l0aF9zdGFsZV9jb25kaXRpb24YBCABKAQSDgoGd3JpdGVzGAUgASgEEhkKEXdyaXRlc19wZXJfc2Vjb25kGAYgASgBEhoKDWJlaW5nX2RlbGV0ZWQYByABKARIAIgBAUIQCg5fYmVpbmdfZGVsZXRlZCKdAQoSQ29udHJvbGxlck92ZXJ2aWV3EjQKCmNvbnRyb2xsZXIYASABKAsyIC5wbGludGguY29udHJvbGxlci52MS5Db250cm9sbGVyEh0KFXJlY29uY2lsZXNfcGVyX3NlY29uZBgCIAEoARIbChNmYWlsdXJlc19wZXJfc2Vjb25kGAMgASgBEhUKDXN0aWxsX3J1bm5pbmcYBCABKA0ingEKDlNlcnZlck92ZXJ2aWV3EiwKBnNlcnZlchgBIAEoCzIcLnBsaW50aC5jb250cm9sbGVyLnYxLlNlcnZlchIqCgdwcm9jZXNzGAIgASgLMhkucGxpbnRoLnNlcnZlci52MS5Qcm9jZXNzEjIKB3N0b3JhZ2UYAyABKAsyIS5wbGludGguc2VydmVyLnYxLlN0b3JhZ2VPdmVydmlldyLuAQoHUHJvY2VzcxIpCgZ1cHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoIY3B1X3RpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SCwoDY3B1GAMgASgBEjMKEGV2ZW50X2xvb3BfZGVsYXkYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoOcmVzaWRlbnRfYnl0ZXMYBSABKAQSFwoPaGVhcF91c2VkX2J5dGVzGAYgASgEEhgKEGhlYXBfbGltaXRfYnl0ZXMYByABKAQiiQMKD1N0b3JhZ2VPdmVydmlldxIMCgRraW5kGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJcmVzb3VyY2VzGAMgASgEEg0KBWJ5dGVzGAQgASgEEhYKDnJldGFpbmVkX2J5dGVzGAUgASgEEhIKCmxvZ19ldmVudHMYBiABKAQSFgoOb2xkZXN0X3ZlcnNpb24YByABKAkSDwoHY29tbWl0cxgIIAEoBBIaChJjb21taXRzX3Blcl9zZWNvbmQYCSABKAESDwoHd2F0Y2hlcxgKIAEoBBIOCgZsZWFzZXMYCyABKA0SGAoQY29tbWl0X2R1cmF0aW9ucxgMIAMoBBIwCg1jb21taXRfbWVkaWFuGA0gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi0KCmNvbW1pdF9wOTkYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHYmF0Y2hlcxgPIAEoBBIXCg9iYXRjaGVkX2NvbW1pdHMYECABKAQqhwEKCUxlYXNlS2luZBIaChZMRUFTRV9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVTEVBU0VfS0lORF9TSU5HTEVUT05TEAESFQoRTEVBU0VfS0lORF9TSEFSRFMQAhIVChFMRUFTRV9LSU5EX1NFUlZFUhADEhUKEUxFQVNFX0tJTkRfQ0xJRU5UEAQy2QEKDVNlcnZlclNlcnZpY2USXwoLR2V0T3ZlcnZpZXcSJC5wbGludGguc2VydmVyLnYxLkdldE92ZXJ2aWV3UmVxdWVzdBolLnBsaW50aC5zZXJ2ZXIudjEuR2V0T3ZlcnZpZXdSZXNwb25zZSIDkAIBEmcKDVdhdGNoT3ZlcnZpZXcSJi5wbGludGguc2VydmVyLnYxLldhdGNoT3ZlcnZpZXdSZXF1ZXN0GicucGxpbnRoLnNlcnZlci52MS5XYXRjaE92ZXJ2aWV3UmVzcG9uc2UiA5ACATABSrsmCrkBCgIEBBIELgBAARqsASBPdmVydmlldyBpcyB0aGUgc3RhdGUgb2YgYSBjbHVzdGVyLCBvciBvZiBvbmUgc2VydmVyLiBDb3VudGVycyBiZWdpbiB3aXRoIHRoZSBzdGFydCBvZiBhIHNlcnZlcjsgcmF0ZXMgYXJlIHBlciBzZWNvbmQsIHNpbmNlCiB0aGUgb3ZlcnZpZXcgYmVmb3JlLCBhbmQgMCBpZiB0aGVyZSBpcyBub25lLgoKYwoEBAQCARIDMQItGlYgVGhlIHRpbWUgb3ZlciB3aGljaCB0aGUgY2FsbGVkIHNlcnZlciBoYXMgbWVhc3VyZWQgdGhlIHJhdGVzLiBBYnNlbnQgaWYgaXQgaGFzIG5vbmUuCgphCgQEBAICEgMzAiYaVCBUaGUgc2VydmVycyB0aGF0IHdlcmUgYXNrZWQsIHRoZSBjYWxsZWQgb25lIGluY2x1ZGVkLCBpbiB0aGUgb3JkZXIgb2YgdGhlaXIgbmFtZXMuCgolCgQEBAIDEgM1Ai4aGCBJbiByZWdpc3RyYXRpb24gb3JkZXIuCgpyCgQEBAIEEgM3Ah4aZSBPZiB0aGUgY2x1c3Rlcjogd2hhdCBpcyBjb3VudGVkIGZvciBlYWNoIHNlcnZlciBpcyBhZGRlZCB1cDsgYWxsIGVsc2UgaXMgdGhhdCBvZiB0aGUgY2FsbGVkIHNlcnZlci4KCscBCgQEBAIFEgM6AiIauQEgVGhlIHR5cGVzIHdpdGggcmVzb3VyY2VzLCBhbmQgdGhvc2UgdGhhdCB3ZXJlIHdyaXR0ZW4gc2luY2UgdGhlIHN0YXJ0LCBpbiB0aGUgb3JkZXIgb2YgdGhlaXIgbmFtZXMuIEFsbCBzZXJ2ZXJzIG9mIGEKIGNsdXN0ZXIgc2hhcmUgdGhlIHJlc291cmNlczogdGhlc2UgYXJlIGNvdW50ZWQgYnkgdGhlIGNhbGxlZCBvbmUuCgppCgQEBAIGEgM8AiQaXCBUaGUgbGVhc2VzIHRoYXQgdGhlIHNlcnZlcnMgaG9sZCBvciBoYXZlIGdyYW50ZWQsIGJ5IGtpbmQgYW5kIHRoZW4gYnkgbmFtZTogdGhlIGZpcnN0IDEwMC4KCqkBCgQEBAIHEgM/AhoamwEgSG93IG1hbnkgYGxlYXNlc2AgdGhlcmUgYXJlLCBpbmNsdWRpbmcgdGhvc2UgdGhhdCB3ZXJlIGxlZnQgb3V0OiBiZXlvbmQgdGhlIGZpcnN0IDEwMCwgYW5kIG9mIGNsaWVudHMsIGlmIHRoZSBjYWxsZXIgbWF5IG5vdAogaG9sZCBsZWFzZXMgb2YgdGhlaXIgbmFtZXMuCgoyCgIFABIEQwBNARomIExlYXNlS2luZCB0ZWxscyB3aGF0IGEgbGVhc2UgaXMgZm9yLgoKRwoEBQACARIDRgIcGjogVGhlIHNlcnZlciB0aGF0IGhvbGRzIGl0IHJ1bnMgdGhlIHNpbmdsZXRvbiBjb250cm9sbGVycy4KCoQBCgQFAAICEgNIAhgadyBUaGUgbGVhc2VzIG9mIG9uZSBzaGFyZGVkIGNvbnRyb2xsZXIgdGhhdCBhIHNlcnZlciBob2xkczogb25lIGZvciBlYWNoIG9mIGl0cyBzaGFyZHMsIGFuZCBvbmUgYnkgd2hpY2ggaXQgdGFrZXMgcGFydC4KCikKBAUAAgMSA0oCGBocIEFub3RoZXIgbGVhc2Ugb2YgYSBzZXJ2ZXIuCgpMCgQFAAIEEgNMAhgaPyBBIGxlYXNlIG9mIExlYXNlU2VydmljZSwgaGVsZCBieSBhIHByb2Nlc3MgdGhhdCBpcyBubyBzZXJ2ZXIuCgpjCgIEBRIEUABfARpXIExlYXNlT3ZlcnZpZXcgaXMgb25lIGxlYXNlOyBvciB0aG9zZSBvZiBvbmUgc2hhcmRlZCBjb250cm9sbGVyIHRoYXQgb25lIHNlcnZlciBob2xkcy4KCoABCgQEBQIBEgNTAhIacyBBcyB0aGUgaG9sZGVyIGhhcyBhc2tlZCBmb3IgaXQuIE9mIHNoYXJkczogd2hhdCB0aGUgbmFtZXMgb2YgdGhlaXIgbGVhc2VzIGJlZ2luIHdpdGgsIGFzIGluIGBjb250cm9sbGVycy1wcm9iZXJgLgoKcQoEBAUCAhIDVQIUGmQgVGhlIG5hbWUgb2YgdGhlIHNlcnZlciB0aGF0IGhvbGRzIGl0LiBPZiBhIGNsaWVudDogb2YgdGhlIG9uZSB0aGF0IGhhcyBncmFudGVkIG9yIHJlbmV3ZWQgaXQgbGFzdC4KCjYKBAQFAgMSA1cCFBopIE9mIGEgY2xpZW50OiB0aGUgaWQgdGhhdCBpdCBoYXMgY2hvc2VuLgoKPQoEBAUCBBIDWQIdGjAgVGhlIG51bWJlcnMgb2YgdGhlIHNoYXJkcywgaW4gYXNjZW5kaW5nIG9yZGVyLgoKswEKBAQFAgUSA1wCKxqlASBTaW5jZSB3aGVuIGl0IGlzIGhlbGQ7IG9mIHNoYXJkcywgc2luY2UgdGhlIGxhc3Qgb2YgdGhlbSB3YXMgYWNxdWlyZWQuIEFic2VudCBpZiB0aGF0IGlzIG5vdCBrbm93biwgc3VjaCBhcyBvZiBhIGNsaWVudCB3aG9zZQogbGVhc2Ugd2FzIGdyYW50ZWQgYnkgYW5vdGhlciBzZXJ2ZXIuCgo+CgQEBQIGEgNeAisaMSBPZiBhIGNsaWVudDogd2hlbiBpdCBlbmRzIHVubGVzcyBpdCBpcyByZW5ld2VkLgoKPAoCBAYSBGIAbwEaMCBUeXBlT3ZlcnZpZXcgY291bnRzIHRoZSByZXNvdXJjZXMgb2Ygb25lIHR5cGUuCgomCgQEBgIAEgNkAhIaGSBBcyBpbiBgZGVtby52Mi5BcnRpc3RgLgoKOAoEBAYCAhIDZwIiGisgUmVzb3VyY2VzIHdpdGggYSBjb25kaXRpb24gdGhhdCBpcyBGQUxTRS4KCmAKBAQGAgMSA2kCIhpTIFJlc291cmNlcyB3aXRoIGEgY29uZGl0aW9uIHRoYXQgZGVzY3JpYmVzIGFub3RoZXIgZ2VuZXJhdGlvbiB0aGFuIHRoZSBuZXdlc3Qgb25lLgoKNAoEBAYCBBIDawIUGicgV3JpdGVzIGFuZCBkZWxldGlvbnMsIGJ5IGFsbCBzZXJ2ZXJzLgoKiAEKBAQGAgYSA24CJBp7IFJlc291cmNlcyB0aGF0IGFyZSBtYXJrZWQgZm9yIGRlbGV0aW9uIGFuZCB3YWl0IGZvciB0aGVpciBmaW5hbGl6ZXJzLiBBYnNlbnQgZnJvbSBvbGRlciBzZXJ2ZXJzLCB3aGljaCBkbyBub3QgY291bnQgdGhlbS4KCmMKAgQHEgRyAHsBGlcgQ29udHJvbGxlck92ZXJ2aWV3IGlzIHRoZSBzdGF0ZSBvZiBvbmUgY29udHJvbGxlciBvbiBhbGwgc2VydmVycyB0aGF0IGhhdmUgcmVzcG9uZGVkLgoK8QEKBAQHAgASA3UCMRrjASBXaXRob3V0IHdoYXQgbmFtZXMgcmVzb3VyY2VzOiBgd2F0Y2hlc2AsIGBsYXN0X2Vycm9yYCwgYG1hcHBpbmdzYCwgYGNhY2hlZF90eXBlc2AsIGBvdmVyZHVlYCwgYHN0aWxsX3J1bm5pbmdgLCBgb3duX3dyaXRlc2AsCiB0aGUgb2xkZXN0IGtleSBvZiB0aGUgcXVldWUsIHRoZSBsYXN0IGZhaWx1cmUsIGFuZCB0aGUgZXJyb3JzIG9mIHVuZGVjb2RhYmxlIHJlc291cmNlcyBhcmUgbm90IHNldC4KCkAKBAQHAgESA3cCIxozIFJlY29uY2lsZXMgdGhhdCBoYXZlIGVuZGVkLCBmYWlsZWQgb25lcyBpbmNsdWRlZC4KCmIKBAQHAgMSA3oCGxpVIFJlY29uY2lsZXMgdGhhdCBoYXZlIGJlZW4gcnVubmluZyBmb3IgbG9uZ2VyIHRoYW4gZXhwZWN0ZWQsIGluY2x1ZGluZyBvdmVyZHVlIG9uZXMuCgo5CgIECBIFfgCEAQEaLCBTZXJ2ZXJPdmVydmlldyBpcyB0aGUgc3RhdGUgb2Ygb25lIHNlcnZlci4KCkIKBAQIAgESBIEBAhYaNCBBYnNlbnQsIGFzIGlzIGBzdG9yYWdlYCwgaWYgaXRzIHJlcG9ydCBpcyBtaXNzaW5nLgoKKAoEBAgCAhIEgwECHhoaIFdoYXQgdGhpcyBzZXJ2ZXIgY291bnRzLgoKPQoCBAkSBocBAJMBARovIFByb2Nlc3MgaXMgd2hhdCB0aGUgcHJvY2VzcyBvZiBhIHNlcnZlciB1c2VzLgoKLQoEBAkCARIEigECKBofIFRoZSBDUFUgdGltZSBzaW5jZSB0aGUgc3RhcnQuCgorCgQECQICEgSMAQIRGh0gVGhlIENQVSBzZWNvbmRzIHBlciBzZWNvbmQuCgpmCgQECQIDEgSOAQIwGlggVGhlIDk5dGggcGVyY2VudGlsZSBzaW5jZSB0aGUgcmVwb3J0IGJlZm9yZS4gQWJzZW50IGlmIHRoZXJlIHdhcyBub25lIHdpdGhpbiBhIG1pbnV0ZS4KCjAKBAQJAgYSBJIBAh4aIiBUaGUgbW9zdCB0aGF0IHRoZSBoZWFwIG1heSBoYXZlLgoKUQoCBAoSBpYBALYBARpDIFN0b3JhZ2VPdmVydmlldyBpcyB0aGUgc3RhdGUgb2YgdGhlIHN0b3JhZ2UsIGFzIGEgc2VydmVyIHNlZXMgaXQuCgotCgQECgIAEgSYAQISGh8gYG1lbW9yeWAsIGBzcWxpdGVgIG9yIGBldGNkYC4KCj8KBAQKAgESBJoBAhUaMSBUaGUgbmV3ZXN0IHZlcnNpb24gdGhhdCB0aGUgc2VydmVyIGhhcyBhcHBsaWVkLgoKNgoEBAoCAxIEnQECExooIFRoZSBlc3RpbWF0ZWQgbWVtb3J5IG9mIHRoZSByZXNvdXJjZXMuCgpkCgQECgIEEgSfAQIcGlYgVGhlIGVzdGltYXRlZCBtZW1vcnkgdGhhdCBpcyBrZXB0IGZvciB3YXRjaGVzIGFuZCBwYWdlZCBsaXN0cywgYmV5b25kIHRoZSByZXNvdXJjZXMuCgpCCgQECgIFEgShAQIYGjQgVGhlIGNoYW5nZXMgdGhhdCBhcmUga2VwdCBmb3Igd2F0Y2hlcyB0aGF0IHJlc3VtZS4KCk8KBAQKAgYSBKMBAhwaQSBUaGUgb2xkZXN0IHZlcnNpb24gYWZ0ZXIgd2hpY2ggd2F0Y2hlcyBvZiBhbGwgdHlwZXMgY2FuIHJlc3VtZS4KCjsKBAQKAgcSBKUBAhUaLSBDb21taXRzIGJ5IHRoaXMgc2VydmVyIHRoYXQgaGF2ZSBzdWNjZWVkZWQuCgo9CgQECgIJEgSoAQIWGi8gT3BlbiB3YXRjaGVzLCBpbmNsdWRpbmcgdGhvc2Ugb2YgY29udHJvbGxlcnMuCgotCgQECgIKEgSqAQIVGh8gTGVhc2VzIHRoYXQgdGhlIHNlcnZlciBob2xkcy4KCvIBCgQECgILEgStAQIoGuMBIEhvdyBtYW55IG9mIHRoZSBjb21taXRzIG9mIHRoZSBsYXN0IG1pbnV0ZSB0b29rIGhvdyBsb25nIHVudGlsIHRoZXkgd2VyZSBkdXJhYmxlOiBmaXJzdCB0aG9zZSBvZiBhdCBtb3N0IDAuMSBtcywgdGhlbiB0aG9zZSBvZgogYXQgbW9zdCAwLjIgbXMsIDAuNSBtcywgMSBtcywgMiBtcyBhbmQgc28gb24gdXAgdG8gNSwwMDAgbXMsIGFuZCBhdCB0aGUgZW5kIGFsbCB0aGF0IHRvb2sgbG9uZ2VyLgoKXQoEBAoCDBIErwECLhpPIFRoZSBtZWRpYW4gb2YgYGNvbW1pdF9kdXJhdGlvbnNgLCBlc3RpbWF0ZWQuIEFic2VudCBpZiB0aGVyZSB3ZXJlIG5vIGNvbW1pdHMuCgp7CgQECgINEgSxAQIrGm0gVGhlIDk5dGggcGVyY2VudGlsZSBvZiBgY29tbWl0X2R1cmF0aW9uc2AsIGVzdGltYXRlZDsgNSBzIGlmIGl0IGlzIGxvbmdlci4gQWJzZW50IGlmIHRoZXJlIHdlcmUgbm8gY29tbWl0cy4KCoMBCgQECgIOEgSzAQIWGnUgSG93IG9mdGVuIHRoZSBzZXJ2ZXIgaGFzIHdyaXR0ZW4gY29tbWl0cyBpbiB0aGUgbGFzdCBtaW51dGU6IHRob3NlIHRoYXQgd2FpdCBhdCB0aGUgc2FtZSB0aW1lIGFyZSB3cml0dGVuIHRvZ2V0aGVyLgoKXAoEBAoCDxIEtQECHhpOIEhvdyBtYW55IGNvbW1pdHMgd2VyZSBpbiBgYmF0Y2hlc2AuIENvbW1pdHMgdGhhdCBjaGFuZ2Ugbm90aGluZyBhcmUgaW4gbm9uZS4KYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_plinth_controller_v1_controller_service]);
 
 /**
  * @generated from message plinth.server.v1.GetOverviewRequest
@@ -142,6 +142,21 @@ export type Overview = Message<"plinth.server.v1.Overview"> & {
    * @generated from field: repeated plinth.server.v1.TypeOverview types = 6;
    */
   types: TypeOverview[];
+
+  /**
+   * The leases that the servers hold or have granted, by kind and then by name: the first 100.
+   *
+   * @generated from field: repeated plinth.server.v1.LeaseOverview leases = 7;
+   */
+  leases: LeaseOverview[];
+
+  /**
+   * How many `leases` there are, including those that were left out: beyond the first 100, and of clients, if the caller may not
+   * hold leases of their names.
+   *
+   * @generated from field: uint32 leases_total = 8;
+   */
+  leasesTotal: number;
 };
 
 /**
@@ -150,6 +165,68 @@ export type Overview = Message<"plinth.server.v1.Overview"> & {
  */
 export const OverviewSchema: GenMessage<Overview> = /*@__PURE__*/
   messageDesc(file_plinth_server_v1_server_service, 4);
+
+/**
+ * LeaseOverview is one lease; or those of one sharded controller that one server holds.
+ *
+ * @generated from message plinth.server.v1.LeaseOverview
+ */
+export type LeaseOverview = Message<"plinth.server.v1.LeaseOverview"> & {
+  /**
+   * @generated from field: plinth.server.v1.LeaseKind kind = 1;
+   */
+  kind: LeaseKind;
+
+  /**
+   * As the holder has asked for it. Of shards: what the names of their leases begin with, as in `controllers-prober`.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The name of the server that holds it. Of a client: of the one that has granted or renewed it last.
+   *
+   * @generated from field: string server = 3;
+   */
+  server: string;
+
+  /**
+   * Of a client: the id that it has chosen.
+   *
+   * @generated from field: string holder = 4;
+   */
+  holder: string;
+
+  /**
+   * The numbers of the shards, in ascending order.
+   *
+   * @generated from field: repeated uint32 shards = 5;
+   */
+  shards: number[];
+
+  /**
+   * Since when it is held; of shards, since the last of them was acquired. Absent if that is not known, such as of a client whose
+   * lease was granted by another server.
+   *
+   * @generated from field: google.protobuf.Timestamp held_since = 6;
+   */
+  heldSince?: Timestamp | undefined;
+
+  /**
+   * Of a client: when it ends unless it is renewed.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 7;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message plinth.server.v1.LeaseOverview.
+ * Use `create(LeaseOverviewSchema)` to create a new message.
+ */
+export const LeaseOverviewSchema: GenMessage<LeaseOverview> = /*@__PURE__*/
+  messageDesc(file_plinth_server_v1_server_service, 5);
 
 /**
  * TypeOverview counts the resources of one type.
@@ -194,6 +271,13 @@ export type TypeOverview = Message<"plinth.server.v1.TypeOverview"> & {
    * @generated from field: double writes_per_second = 6;
    */
   writesPerSecond: number;
+
+  /**
+   * Resources that are marked for deletion and wait for their finalizers. Absent from older servers, which do not count them.
+   *
+   * @generated from field: optional uint64 being_deleted = 7;
+   */
+  beingDeleted?: bigint | undefined;
 };
 
 /**
@@ -201,7 +285,7 @@ export type TypeOverview = Message<"plinth.server.v1.TypeOverview"> & {
  * Use `create(TypeOverviewSchema)` to create a new message.
  */
 export const TypeOverviewSchema: GenMessage<TypeOverview> = /*@__PURE__*/
-  messageDesc(file_plinth_server_v1_server_service, 5);
+  messageDesc(file_plinth_server_v1_server_service, 6);
 
 /**
  * ControllerOverview is the state of one controller on all servers that have responded.
@@ -242,7 +326,7 @@ export type ControllerOverview = Message<"plinth.server.v1.ControllerOverview"> 
  * Use `create(ControllerOverviewSchema)` to create a new message.
  */
 export const ControllerOverviewSchema: GenMessage<ControllerOverview> = /*@__PURE__*/
-  messageDesc(file_plinth_server_v1_server_service, 6);
+  messageDesc(file_plinth_server_v1_server_service, 7);
 
 /**
  * ServerOverview is the state of one server.
@@ -275,7 +359,7 @@ export type ServerOverview = Message<"plinth.server.v1.ServerOverview"> & {
  * Use `create(ServerOverviewSchema)` to create a new message.
  */
 export const ServerOverviewSchema: GenMessage<ServerOverview> = /*@__PURE__*/
-  messageDesc(file_plinth_server_v1_server_service, 7);
+  messageDesc(file_plinth_server_v1_server_service, 8);
 
 /**
  * Process is what the process of a server uses.
@@ -332,7 +416,7 @@ export type Process = Message<"plinth.server.v1.Process"> & {
  * Use `create(ProcessSchema)` to create a new message.
  */
 export const ProcessSchema: GenMessage<Process> = /*@__PURE__*/
-  messageDesc(file_plinth_server_v1_server_service, 8);
+  messageDesc(file_plinth_server_v1_server_service, 9);
 
 /**
  * StorageOverview is the state of the storage, as a server sees it.
@@ -412,6 +496,42 @@ export type StorageOverview = Message<"plinth.server.v1.StorageOverview"> & {
    * @generated from field: uint32 leases = 11;
    */
   leases: number;
+
+  /**
+   * How many of the commits of the last minute took how long until they were durable: first those of at most 0.1 ms, then those of
+   * at most 0.2 ms, 0.5 ms, 1 ms, 2 ms and so on up to 5,000 ms, and at the end all that took longer.
+   *
+   * @generated from field: repeated uint64 commit_durations = 12;
+   */
+  commitDurations: bigint[];
+
+  /**
+   * The median of `commit_durations`, estimated. Absent if there were no commits.
+   *
+   * @generated from field: google.protobuf.Duration commit_median = 13;
+   */
+  commitMedian?: Duration | undefined;
+
+  /**
+   * The 99th percentile of `commit_durations`, estimated; 5 s if it is longer. Absent if there were no commits.
+   *
+   * @generated from field: google.protobuf.Duration commit_p99 = 14;
+   */
+  commitP99?: Duration | undefined;
+
+  /**
+   * How often the server has written commits in the last minute: those that wait at the same time are written together.
+   *
+   * @generated from field: uint64 batches = 15;
+   */
+  batches: bigint;
+
+  /**
+   * How many commits were in `batches`. Commits that change nothing are in none.
+   *
+   * @generated from field: uint64 batched_commits = 16;
+   */
+  batchedCommits: bigint;
 };
 
 /**
@@ -419,12 +539,65 @@ export type StorageOverview = Message<"plinth.server.v1.StorageOverview"> & {
  * Use `create(StorageOverviewSchema)` to create a new message.
  */
 export const StorageOverviewSchema: GenMessage<StorageOverview> = /*@__PURE__*/
-  messageDesc(file_plinth_server_v1_server_service, 9);
+  messageDesc(file_plinth_server_v1_server_service, 10);
 
 /**
- * ServerService reports on the servers of a cluster: on what they store, run and use, in counts. No report has the name of a
- * resource. The called server asks the others, with the token of the caller, and merges their reports; a server that does not
- * respond in time is named in the response.
+ * LeaseKind tells what a lease is for.
+ *
+ * @generated from enum plinth.server.v1.LeaseKind
+ */
+export const LeaseKind = {
+  /**
+   * @generated from enum value: LEASE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The server that holds it runs the singleton controllers.
+   *
+   * @generated from enum value: LEASE_KIND_SINGLETONS = 1;
+   */
+  SINGLETONS: 1,
+
+  /**
+   * The leases of one sharded controller that a server holds: one for each of its shards, and one by which it takes part.
+   *
+   * @generated from enum value: LEASE_KIND_SHARDS = 2;
+   */
+  SHARDS: 2,
+
+  /**
+   * Another lease of a server.
+   *
+   * @generated from enum value: LEASE_KIND_SERVER = 3;
+   */
+  SERVER: 3,
+
+  /**
+   * A lease of LeaseService, held by a process that is no server.
+   *
+   * @generated from enum value: LEASE_KIND_CLIENT = 4;
+   */
+  CLIENT: 4,
+} as const;
+
+/**
+ * LeaseKind tells what a lease is for.
+ *
+ * @generated from enum plinth.server.v1.LeaseKind
+ */
+export type LeaseKind = (typeof LeaseKind)[keyof typeof LeaseKind] | UnknownEnum;
+
+/**
+ * Describes the enum plinth.server.v1.LeaseKind.
+ */
+export const LeaseKindSchema: GenEnum<LeaseKind> = /*@__PURE__*/
+  enumDesc(file_plinth_server_v1_server_service, 0);
+
+/**
+ * ServerService reports on the servers of a cluster: on what they store, run and use, in counts, and on the leases that they
+ * hold. No report has the name of a resource. The called server asks the others, with the token of the caller, and merges their
+ * reports; a server that does not respond in time is named in the response.
  *
  * @generated from service plinth.server.v1.ServerService
  */

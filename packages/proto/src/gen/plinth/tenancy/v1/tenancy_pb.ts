@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/tenancy/v1/tenancy.proto.
  */
 export const file_plinth_tenancy_v1_tenancy: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wbGludGgvdGVuYW5jeS92MS90ZW5hbmN5LnByb3RvEhFwbGludGgudGVuYW5jeS52MSIoCglQYXJ0aXRpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASIoCglOYW1lc3BhY2USEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIAmIGcHJvdG8z", [file_plinth_resource_v1_annotations]);
+  fileDesc("Ch9wbGludGgvdGVuYW5jeS92MS90ZW5hbmN5LnByb3RvEhFwbGludGgudGVuYW5jeS52MSIoCglQYXJ0aXRpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASIoCglOYW1lc3BhY2USEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIAkqpAQpgCgIEABIEBwALARpUIFBhcnRpdGlvbiBpcyB0aGUgb3V0ZXIgdW5pdCBvZiB0ZW5hbmN5LiBFdmVyeSBwYXJ0aXRpb24gaGFzIGEgbmFtZXNwYWNlIGBkZWZhdWx0YC4KCkUKAgQBEgQOABIBGjkgTmFtZXNwYWNlIGlzIHRoZSBpbm5lciB1bml0IG9mIHRlbmFuY3ksIGluIGEgcGFydGl0aW9uLgpiBnByb3RvMw", [file_plinth_resource_v1_annotations]);
 
 /**
  * Partition is the outer unit of tenancy. Every partition has a namespace `default`.

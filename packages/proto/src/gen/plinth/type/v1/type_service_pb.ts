@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/type/v1/type_service.proto.
  */
 export const file_plinth_type_v1_type_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFwbGludGgvdHlwZS92MS90eXBlX3NlcnZpY2UucHJvdG8SDnBsaW50aC50eXBlLnYxIjkKEExpc3RUeXBlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkieAoRTGlzdFR5cGVzUmVzcG9uc2USLQoFdHlwZXMYASADKAsyHi5wbGludGgudHlwZS52MS5SZWdpc3RlcmVkVHlwZRIbChNmaWxlX2Rlc2NyaXB0b3Jfc2V0GAIgASgMEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSJ4Cg5SZWdpc3RlcmVkVHlwZRImCgR0eXBlGAEgASgLMhgucGxpbnRoLnJlc291cmNlLnYxLlR5cGUSKAoFc2NvcGUYAiABKA4yGS5wbGludGgucmVzb3VyY2UudjEuU2NvcGUSFAoMbWVzc2FnZV9uYW1lGAMgASgJMmQKC1R5cGVTZXJ2aWNlElUKCUxpc3RUeXBlcxIgLnBsaW50aC50eXBlLnYxLkxpc3RUeXBlc1JlcXVlc3QaIS5wbGludGgudHlwZS52MS5MaXN0VHlwZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource]);
+  fileDesc("CiFwbGludGgvdHlwZS92MS90eXBlX3NlcnZpY2UucHJvdG8SDnBsaW50aC50eXBlLnYxIjkKEExpc3RUeXBlc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkieAoRTGlzdFR5cGVzUmVzcG9uc2USLQoFdHlwZXMYASADKAsyHi5wbGludGgudHlwZS52MS5SZWdpc3RlcmVkVHlwZRIbChNmaWxlX2Rlc2NyaXB0b3Jfc2V0GAIgASgMEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSJ4Cg5SZWdpc3RlcmVkVHlwZRImCgR0eXBlGAEgASgLMhgucGxpbnRoLnJlc291cmNlLnYxLlR5cGUSKAoFc2NvcGUYAiABKA4yGS5wbGludGgucmVzb3VyY2UudjEuU2NvcGUSFAoMbWVzc2FnZV9uYW1lGAMgASgJMmQKC1R5cGVTZXJ2aWNlElUKCUxpc3RUeXBlcxIgLnBsaW50aC50eXBlLnYxLkxpc3RUeXBlc1JlcXVlc3QaIS5wbGludGgudHlwZS52MS5MaXN0VHlwZXNSZXNwb25zZSIDkAIBSpUBCkgKAgQCEgQiACcBGjwgUmVnaXN0ZXJlZFR5cGUgaXMgYSB0eXBlIG9mIHJlc291cmNlcyB0aGF0IGEgc2VydmVyIGtub3dzLgoKSQoEBAICAhIDJgIaGjwgVGhlIGZ1bGwgbmFtZSBvZiBpdHMgbWVzc2FnZSwgYXMgaW4gYGFjbWUuZGVtby52Mi5BcnRpc3RgLgpiBnByb3RvMw", [file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.type.v1.ListTypesRequest
@@ -53,7 +53,8 @@ export type ListTypesResponse = Message<"plinth.type.v1.ListTypesResponse"> & {
 
   /**
    * A google.protobuf.FileDescriptorSet with the files of this page's types and all that they
-   * import, each after what it imports.
+   * import, each after what it imports. Their source_code_info contains comments of messages, fields and
+   * enums, if the server has them, and nothing else.
    *
    * @generated from field: bytes file_descriptor_set = 2;
    */

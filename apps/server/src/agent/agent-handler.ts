@@ -1,0 +1,114 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Forwarder } from "@plinth/forwarding";
+import type { ExchangeKind } from "../listener/exchange.ts";
+import type { Exchanges } from "../listener/exchanges.ts";
+import {
+	type HttpRequest,
+	pathOf,
+	type RequestHandler,
+	sendText,
+} from "../listener/request-handler.ts";
+import { type Metrics, prometheusType } from "../operations/metrics.ts";
+import type { Discovery, DiscoveryStatus } from "./discovery/discovery.ts";
+import { ExchangeCall } from "./exchange-call.ts";
+import { knownMethod } from "./known-methods.ts";
+
+/** Options of `createAgentHandler`. */
+export interface AgentHandlerOptions {
+	readonly forwarder: Forwarder;
+	/** Finds servers, if the agent has more than those that it was given. */
+	readonly discovery: Discovery | undefined;
+	readonly exchanges: Exchanges;
+	readonly metrics: Pick<Metrics, "prometheus">;
+	/** Whether the agent stops: then it is not ready, and refuses new calls. */
+	readonly isStopping: () => boolean;
+}
+
+const countsForNothingElse = { leave: () => {} };
+
+/** Handles the paths of an agent itself, and forwards all other requests. */
+export function createAgentHandler(options: AgentHandlerOptions): RequestHandler {
+	const { forwarder, discovery, exchanges, metrics, isStopping } = options;
+	const plain = new Map<string, RequestHandler>([
+		["/healthz", (_, response) => sendText(response, 200, "ok")],
+		[
+			"/readyz",
+			(_, response) => {
+				const isReady = forwarder.isReady && !isStopping();
+				sendText(response, isReady ? 200 : 503, readiness(forwarder, discovery, isStopping()));
+			},
+		],
+		[
+			"/metrics",
+			(_, response) => {
+				metrics.prometheus().then(
+					(text) => sendText(response, 200, text, prometheusType),
+					() => sendText(response, 500, "internal error"),
+				);
+			},
+		],
+	]);
+	return (request, response) => {
+		const own = plain.get(pathOf(request));
+		if (own !== undefined || request.method === "CONNECT" || request.authority === undefined) {
+			exchanges.beginPlain(request, response);
+			if (request.method === "CONNECT") {
+				sendText(response, 405, "an agent forwards calls, and opens no tunnels");
+			} else if (own === undefined) {
+				sendText(response, 400, "the request needs a Host header that is a host name");
+			} else {
+				own(request, response);
+			}
+			return;
+		}
+		const exchange = exchanges.begin(kindOf(request), request, response);
+		const call = new ExchangeCall(exchange, request, response);
+		// The limit of the forwarder counts it.
+		exchange.admit(countsForNothingElse);
+		forwarder.forward(call, isStopping() ? stopping() : undefined);
+	};
+}
+
+function stopping(): ConnectError {
+	return new ConnectError("the agent is stopping: call another one", Code.Unavailable);
+}
+
+/** How long the request of a call may take, as far as the agent knows its method. */
+function kindOf(request: HttpRequest): ExchangeKind {
+	const known = knownMethod(pathOf(request))?.methodKind;
+	if (known !== undefined) {
+		return known;
+	}
+	// A method of a module, which may have a stream of requests: then no message may be late, rather than the end.
+	const isEnveloped = /^application\/(?:grpc|connect\+)/.test(request.header("content-type") ?? "");
+	return isEnveloped ? "bidi_streaming" : "unary";
+}
+
+/** What `/readyz` says. */
+function readiness(
+	forwarder: Forwarder,
+	discovery: Discovery | undefined,
+	isStopping: boolean,
+): string {
+	const lines = forwarder.status().map(({ address, state, lastError, isRemoved, calls }) => {
+		if (isRemoved) {
+			return `${address}: removed: ${calls} calls have not ended`;
+		}
+		return state === "healthy" ? `${address}: ready` : `${address}: not ready: ${lastError}`;
+	});
+	const isReady = forwarder.isReady && !isStopping;
+	return [
+		isReady ? "ready" : "not ready",
+		...(isStopping ? ["the agent is stopping"] : []),
+		...lines,
+		...(discovery === undefined ? [] : [discoveryLine(discovery.status())]),
+	].join("\n");
+}
+
+function discoveryLine({ source, servers, foundAtMs, problem }: DiscoveryStatus): string {
+	const found =
+		foundAtMs === undefined
+			? "nothing was found yet"
+			: `${servers} ${servers === 1 ? "server was" : "servers were"} found at ${new Date(foundAtMs).toISOString()}`;
+	return `${source}: ${found}${problem === "" ? "" : `; since then: ${problem}`}`;
+}

@@ -1,0 +1,200 @@
+import { readFile } from "node:fs/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { createForwarder, type ForwardedMethod, type Forwarder } from "@plinth/forwarding";
+import { type Clock, type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
+import { formatListenAddress } from "../configuration/listen-address.ts";
+import { FileError } from "../configuration/located-yaml.ts";
+import { Exchanges } from "../listener/exchanges.ts";
+import { defaultListenerLimits } from "../listener/limits.ts";
+import { type Listener, openListener } from "../listener/listener.ts";
+import { followTls } from "../listener/tls/followed-tls.ts";
+import type { Module } from "../module/define-module.ts";
+import { observeControllers } from "../operations/controller-metrics.ts";
+import { createMetrics } from "../operations/metrics.ts";
+import { observeProcess } from "../operations/process-metrics.ts";
+import { type FollowedFiles, followFiles } from "../security/followed-files.ts";
+import { SharedSecrets } from "../security/shared-secrets.ts";
+import { defaultStopLimitMs } from "../server-options.ts";
+import type { AgentConfiguration } from "./agent-configuration.ts";
+import { startAgentControllers } from "./agent-controllers.ts";
+import { createAgentHandler } from "./agent-handler.ts";
+import { createAgentMetrics } from "./agent-metrics.ts";
+import type { Discovery, DiscoveryContext } from "./discovery/discovery.ts";
+import { type Resolver, systemResolver } from "./discovery/resolver.ts";
+import { startDiscovery } from "./discovery/start-discovery.ts";
+import { forwardedMethod, knownMethod } from "./known-methods.ts";
+
+/** Options of `startAgent`, in addition to the configuration. */
+export interface AgentContext {
+	readonly logger: Logger;
+	readonly runtime?: Runtime;
+	/** The modules of the configuration, whose controllers the agent runs. */
+	readonly modules?: readonly Module[];
+	/** Looks names up for `--discover`; that of the operating system by default. */
+	readonly resolver?: Resolver;
+}
+
+/** An agent that forwards calls. */
+export interface Agent {
+	/** The URL that it listens on. */
+	readonly address: string;
+	/** Reads the TLS files and the credential again if they have changed, and looks for servers. */
+	reload(): Promise<void>;
+	/** Ends streams, lets calls finish for `stopLimitMs`, and closes all connections. */
+	stop(): Promise<void>;
+}
+
+/** How long calls that were ended have to send their errors, in milliseconds. */
+const closeAfterMs = 1_000;
+
+/**
+ * Starts an agent. It listens at once; `/readyz` tells when a server is ready.
+ *
+ * @throws ListenError, or FileError about a file that can't be read.
+ */
+export async function startAgent(
+	configuration: AgentConfiguration,
+	{ logger, runtime = systemRuntime, modules = [], resolver = systemResolver }: AgentContext,
+): Promise<Agent> {
+	const { servers, discover, http2, stopLimitMs = defaultStopLimitMs } = configuration;
+	const { clock } = runtime;
+	const limits = { ...defaultListenerLimits, ...configuration.limits };
+	await using started = new AsyncDisposableStack();
+	const ca = await serversCa(configuration);
+	const tls = configuration.tls && (await followTls(configuration.tls, { clock, logger }));
+	if (tls !== undefined) {
+		started.defer(() => tls.close());
+	}
+	const secrets = new SharedSecrets();
+	const credential = await followCredential(configuration, secrets, { clock, logger });
+	started.defer(() => credential?.close());
+	const metrics = createMetrics();
+	started.defer(() => metrics.close());
+	started.defer(observeProcess(metrics.meter));
+	const instruments = createAgentMetrics(metrics);
+	const exchanges = new Exchanges({ clock, logger, limits, onCut: instruments.cut });
+	const forwarder = createForwarder({
+		...{ servers, methodOf, logger, runtime },
+		...(ca !== undefined && { tls: { ca } }),
+		credential: () => secrets.first,
+		...(configuration.forwardingLimits && { limits: configuration.forwardingLimits }),
+		observer: instruments.observer,
+	});
+	started.defer(() => forwarder.close());
+	const context = { ...runtime, logger, resolver };
+	const discovery = await discoverServers(configuration, forwarder, context);
+	started.defer(() => discovery?.close());
+	instruments.observe(forwarder, exchanges, discovery);
+	let isStopping = false;
+	const handler = createAgentHandler({
+		...{ forwarder, discovery, exchanges, metrics },
+		isStopping: () => isStopping,
+	});
+	const listener = await openListener({
+		address: configuration.listen,
+		handler,
+		...{ limits, clock, logger },
+		...(tls && { tls: tls.material }),
+		...(http2 && { http2 }),
+	});
+	tls?.follow(listener);
+	instruments.observeListener(listener);
+	started.defer(async () => {
+		isStopping = true;
+		await stopForwarding(forwarder, listener, clock, stopLimitMs);
+	});
+	const controllers = await startAgentControllers({
+		...{ modules, handler, limits, runtime, logger },
+		tokenFile: configuration.controllersTokenFile,
+	});
+	started.defer(() => controllers?.stop());
+	if (controllers !== undefined) {
+		observeControllers(metrics.meter, controllers);
+	}
+	const parts = started.move();
+	const address = `${tls === undefined ? "http" : "https"}://${formatListenAddress(listener.address)}`;
+	logger.info({ address, servers, discover: discover?.text }, "the agent forwards calls");
+	let stopped: Promise<void> | undefined;
+	return {
+		address,
+		reload: async () => {
+			const checks = [tls, credential, discovery].map((each) => each?.check());
+			await Promise.all([...checks, controllers?.reload()]);
+		},
+		stop: () => {
+			stopped ??= parts.disposeAsync();
+			return stopped;
+		},
+	};
+}
+
+/** Finds the servers of a forwarder, in addition to those that are named. */
+async function discoverServers(
+	{ servers, discover }: AgentConfiguration,
+	forwarder: Forwarder,
+	context: Omit<DiscoveryContext, "apply">,
+): Promise<Discovery | undefined> {
+	const named = servers.map((address) => ({ address }));
+	return (
+		discover &&
+		startDiscovery(discover, {
+			...context,
+			apply: (found) => forwarder.setServers([...named, ...found]),
+		})
+	);
+}
+
+function methodOf(path: string): ForwardedMethod | undefined {
+	const method = knownMethod(path);
+	return method && forwardedMethod(method);
+}
+
+/** Follows the file with the credential for the ports of servers that are for agents, if there is one. */
+async function followCredential(
+	{ serversCredentialFile: file }: AgentConfiguration,
+	secrets: SharedSecrets,
+	context: { readonly clock: Clock; readonly logger: Logger },
+): Promise<FollowedFiles | undefined> {
+	return file === undefined
+		? undefined
+		: followFiles({
+				...context,
+				files: { credential: file },
+				apply: ({ credential }) => secrets.replace(file, credential),
+			});
+}
+
+/** Ends streams now, lets calls finish for `stopLimitMs`, and closes the port. */
+async function stopForwarding(
+	forwarder: Forwarder,
+	listener: Listener,
+	clock: Clock,
+	stopLimitMs: number,
+): Promise<void> {
+	forwarder.endStreams(
+		new ConnectError("the agent is stopping: open the stream again", Code.Unavailable),
+	);
+	const endCalls = clock.setTimer(stopLimitMs, () =>
+		forwarder.endCalls(
+			new ConnectError(
+				"the agent is stopping, and the call took too long: it may have been executed",
+				Code.Unavailable,
+			),
+		),
+	);
+	await listener.close(stopLimitMs + closeAfterMs);
+	endCalls.cancel();
+}
+
+async function serversCa({
+	serversCaFile,
+}: Pick<AgentConfiguration, "serversCaFile">): Promise<string | undefined> {
+	if (serversCaFile === undefined) {
+		return undefined;
+	}
+	try {
+		return await readFile(serversCaFile, "utf8");
+	} catch (cause) {
+		throw new FileError(`${serversCaFile} can't be read`, { cause });
+	}
+}

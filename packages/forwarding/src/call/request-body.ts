@@ -1,0 +1,179 @@
+import type { ClientHttp2Stream } from "node:http2";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { InboundCall } from "../inbound-call.ts";
+import type { ForwardingLimits } from "../limits.ts";
+import { Envelopes, isEnveloped } from "./envelopes.ts";
+import type { KeptBytes } from "./kept-bytes.ts";
+
+/**
+ * The body of a request, on its way to a server. A chunk is taken from the client when the server has room for it.
+ *
+ * The beginning of the body is kept until `release`, so that all of it can be sent to another server. A body that becomes
+ * larger than `keptBytes`, or finds no room in the memory for all calls, can't be repeated from then on.
+ */
+export class RequestBody {
+	readonly #call: InboundCall;
+	readonly #limits: Pick<ForwardingLimits, "keptBytes" | "requestBytes">;
+	readonly #memory: KeptBytes;
+	readonly #onFailed: (failure: unknown) => void;
+	readonly #envelopes: Envelopes | undefined;
+	/** All chunks that were taken; `undefined` if there are too many. */
+	#kept: Uint8Array[] | undefined = [];
+	#keptBytes = 0;
+	#bytes = 0;
+	#hasEnded = false;
+	/** Whether a chunk that can't be kept must not be lost, because nothing of the body is sent yet. */
+	#isCollecting = false;
+	/** Whether the last chunk is kept beyond the limit, until the body is sent. */
+	#isOverfull = false;
+	#stream: ClientHttp2Stream | undefined;
+	/** The position in `kept` of the next chunk for the stream. */
+	#next = 0;
+
+	/** @param onFailed - called if the client does not send all of it, or sends too much. */
+	constructor(
+		call: InboundCall,
+		limits: Pick<ForwardingLimits, "keptBytes" | "requestBytes">,
+		memory: KeptBytes,
+		onFailed: (failure: unknown) => void,
+	) {
+		this.#call = call;
+		this.#limits = limits;
+		this.#memory = memory;
+		this.#onFailed = onFailed;
+		this.#envelopes = isEnveloped(call.header("content-type")) ? new Envelopes() : undefined;
+	}
+
+	/** Whether all that was taken so far can be sent again. */
+	get isRepeatable(): boolean {
+		return this.#kept !== undefined && !this.#isOverfull;
+	}
+
+	/** The whole body, if it has ended and all of it was kept. */
+	get whole(): Uint8Array | undefined {
+		return this.#hasEnded && this.#kept !== undefined ? Buffer.concat(this.#kept) : undefined;
+	}
+
+	/**
+	 * Reads the body, without sending it, and calls `done`.
+	 *
+	 * @param needed - `all` fails if the body can't be kept; `what-can-be-kept` then goes on with the beginning of it.
+	 */
+	collect(done: () => void, needed: "all" | "what-can-be-kept"): void {
+		this.#isCollecting = needed === "what-can-be-kept";
+		try {
+			for (;;) {
+				const chunk = this.#nextChunk();
+				if (chunk === undefined) {
+					this.#call.wait(() => this.collect(done, needed));
+					return;
+				}
+				if (chunk === "end" || this.#isOverfull) {
+					break;
+				}
+				if (this.#kept === undefined) {
+					throw new ConnectError(
+						`the agent has no room for the request: it keeps at most ${this.#limits.keptBytes} bytes of it`,
+						Code.ResourceExhausted,
+					);
+				}
+			}
+		} catch (failure) {
+			this.#onFailed(failure);
+			return;
+		}
+		this.#isCollecting = false;
+		done();
+	}
+
+	/** Sends the body from its beginning. */
+	sendTo(stream: ClientHttp2Stream): void {
+		this.#stream = stream;
+		this.#next = 0;
+		this.#pump(stream);
+	}
+
+	/** Sends nothing more on the current stream. */
+	stop(): void {
+		this.#stream = undefined;
+	}
+
+	/** The body need not be sent again. */
+	release(): void {
+		this.#kept = undefined;
+		this.#memory.give(this.#keptBytes);
+		this.#keptBytes = 0;
+	}
+
+	#pump(stream: ClientHttp2Stream): void {
+		try {
+			while (stream === this.#stream && stream.writable) {
+				const chunk = this.#nextChunk();
+				if (chunk === undefined) {
+					this.#call.wait(() => this.#pump(stream));
+					return;
+				}
+				if (chunk === "end") {
+					stream.end();
+					return;
+				}
+				if (!stream.write(chunk)) {
+					stream.once("drain", () => this.#pump(stream));
+					return;
+				}
+			}
+		} catch (failure) {
+			this.#onFailed(failure);
+		}
+	}
+
+	#nextChunk(): Uint8Array | "end" | undefined {
+		const kept = this.#kept?.[this.#next];
+		if (kept !== undefined) {
+			this.#next += 1;
+			return kept;
+		}
+		const chunk = this.#hasEnded ? "end" : this.#call.take();
+		if (chunk === "end") {
+			this.#hasEnded = true;
+		} else if (chunk !== undefined) {
+			this.#check(chunk);
+			this.#keep(chunk);
+		}
+		return chunk;
+	}
+
+	/** @throws ConnectError ResourceExhausted if the request is too large. */
+	#check(chunk: Uint8Array): void {
+		const { requestBytes } = this.#limits;
+		this.#bytes += chunk.length;
+		this.#envelopes?.add(chunk);
+		const bytes = this.#envelopes?.largest ?? this.#bytes;
+		if (bytes > requestBytes) {
+			throw new ConnectError(
+				`the request message has at least ${bytes} bytes: the agent forwards at most ${requestBytes} (limits.requestBytes)`,
+				Code.ResourceExhausted,
+			);
+		}
+	}
+
+	#keep(chunk: Uint8Array): void {
+		if (this.#kept === undefined) {
+			return;
+		}
+		const fits = !this.#isOverfull && this.#takeMemory(chunk.length);
+		if (!fits && !this.#isCollecting) {
+			this.release();
+			return;
+		}
+		this.#isOverfull ||= !fits;
+		this.#kept.push(chunk);
+		this.#next += 1;
+	}
+
+	#takeMemory(bytes: number): boolean {
+		const fits = this.#keptBytes + bytes <= this.#limits.keptBytes && this.#memory.take(bytes);
+		this.#keptBytes += fits ? bytes : 0;
+		return fits;
+	}
+}

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import type { ResponseHead } from "../headers/response-headers.ts";
+import { HeldResponse } from "./held-response.ts";
+
+function respondedWith(status: number, body: object): HeldResponse {
+	const head: unknown = { ":status": status, "content-type": "application/json" };
+	const held = new HeldResponse(head as ResponseHead);
+	held.add(Buffer.from(JSON.stringify(body)));
+	return held;
+}
+
+it.each([
+	["permission_denied", 403],
+	["unauthenticated", 401],
+	["resource_exhausted", 429],
+	["aborted", 409],
+	["internal", 500],
+])("a repeated write that fails with %s may have been executed before", (code, status) => {
+	expect(respondedWith(status, { code, message: "no" }).repetition({})?.rawMessage).toBe("no");
+});
+
+it("one that is malformed, or has succeeded, has its own result", () => {
+	const malformed = respondedWith(400, { code: "invalid_argument", message: "no" });
+	expect(malformed.repetition({})).toBeUndefined();
+	expect(respondedWith(200, {}).repetition({})).toBeUndefined();
+});

@@ -1,0 +1,224 @@
+import { create } from "@bufbuild/protobuf";
+import type { Resource, Type } from "@plinth/proto";
+import {
+	type StreamResponse,
+	type TypePosition,
+	TypePositionSchema,
+} from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import { gvkKey, nameKey, type ResourceType, sameType, typeOf } from "@plinth/resource";
+import type { CopyCheck } from "@plinth/resource-service";
+import { Exhausted } from "@plinth/storage";
+import type { ImportStore } from "./import-store.ts";
+import { type CopyPlace, copyId, incomingCopy, isName } from "./incoming-copy.ts";
+import type { LeftOutResources } from "./left-out.ts";
+
+/** A peer has sent what the protocol does not allow. */
+export class ProtocolViolation extends Error {
+	override readonly name = "ProtocolViolation";
+}
+
+/** What the messages of one stream are applied to. */
+export interface ApplyOptions {
+	readonly store: ImportStore;
+	readonly place: CopyPlace;
+	readonly types: readonly ResourceType[];
+	readonly check: Pick<CopyCheck, "problem">;
+	readonly leftOut: LeftOutResources;
+}
+
+/** What one name is to be after a commit. */
+type Wanted =
+	| { readonly kind: "copy"; readonly copy: Resource }
+	| { readonly kind: "removed"; readonly id: NonNullable<Resource["id"]> };
+
+/**
+ * Applies the messages of a stream to the copies of an import. Each commit has the copies of some messages and, in the
+ * record of the import, the position after them. So after a crash, the import continues after what it has stored; what it is
+ * sent again changes nothing.
+ *
+ * A snapshot ends with the removal of all copies of the type that were not in it: never before, so that a snapshot that is
+ * cut off removes nothing. Its position is recorded after that.
+ */
+export class MessageApplier {
+	readonly #options: ApplyOptions;
+	/** The names that the snapshots of types have had so far and that have copies, by type key. */
+	readonly #snapshots = new Map<string, Set<string>>();
+	readonly #positions: Map<string, TypePosition>;
+
+	constructor(options: ApplyOptions) {
+		this.#options = options;
+		this.#positions = positionsOf(options.store.record.positions);
+	}
+
+	/** Whether all types are stored up to a position, and none is in a snapshot. */
+	get isComplete(): boolean {
+		return (
+			this.#snapshots.size === 0 && this.#options.types.every(({ key }) => this.#positions.has(key))
+		);
+	}
+
+	/**
+	 * Applies messages that follow each other.
+	 *
+	 * @throws ProtocolViolation; the failures of a storage.
+	 */
+	async apply(messages: readonly StreamResponse[]): Promise<void> {
+		const wanted = new Map<string, Wanted>();
+		for (const { message } of messages) {
+			switch (message.case) {
+				case "upsert":
+					this.#upsert(message.value.resource, wanted);
+					this.#advance(message.value.resource?.id?.type, message.value.version);
+					break;
+				case "delete":
+				case "unchanged": {
+					const type = this.#typeOf(message.value.type);
+					const { namespace, name, version } = message.value;
+					if (!isName(type, namespace, name)) {
+						throw new ProtocolViolation("the peer has sent a malformed name");
+					}
+					const id = copyId(type, this.#options.place, { namespace, name });
+					if (message.case === "unchanged") {
+						// A name without a copy keeps nothing, however many a peer sends.
+						const seen = this.#snapshots.get(type.key);
+						if (seen !== undefined && (await this.#options.store.find(id)) !== undefined) {
+							seen.add(nameKey(id));
+						}
+					} else {
+						this.#options.leftOut.remove(type.key, message.value);
+						this.#snapshots.get(type.key)?.delete(nameKey(id));
+						wanted.set(nameKey(id), { kind: "removed", id });
+						this.#advance(message.value.type, version);
+					}
+					break;
+				}
+				case "position":
+					this.#advance(message.value.type, message.value.version);
+					break;
+				case "snapshotStart": {
+					const type = this.#typeOf(message.value.type);
+					this.#snapshots.set(type.key, new Set());
+					if (message.value.version === "") {
+						this.#options.leftOut.clear(type.key);
+						this.#positions.delete(type.key);
+					}
+					break;
+				}
+				case "endOfSnapshot":
+					await this.#commit(wanted);
+					await this.#endSnapshot(message.value);
+					break;
+				default:
+			}
+		}
+		await this.#commit(wanted);
+	}
+
+	#upsert(sent: Resource | undefined, wanted: Map<string, Wanted>): void {
+		const type = this.#typeOf(sent?.id?.type);
+		const { name = "", tenancy } = sent?.id ?? {};
+		const place = { namespace: tenancy?.namespace ?? "", name };
+		if (sent === undefined || !isName(type, place.namespace, name)) {
+			throw new ProtocolViolation("the peer has sent a malformed name");
+		}
+		const id = copyId(type, this.#options.place, place);
+		const incoming = incomingCopy(type, sent, this.#options.place, this.#options.check);
+		if ("problem" in incoming) {
+			this.#options.leftOut.add(type.key, place, incoming.problem);
+			wanted.set(nameKey(id), { kind: "removed", id });
+			return;
+		}
+		this.#options.leftOut.remove(type.key, place);
+		this.#snapshots.get(type.key)?.add(nameKey(id));
+		wanted.set(nameKey(id), { kind: "copy", copy: incoming.copy });
+	}
+
+	#typeOf(type: Type | undefined): ResourceType {
+		const found = this.#options.types.find((each) => type && sameType(each.type, type));
+		if (found === undefined) {
+			throw new ProtocolViolation("the peer has sent a type that was not requested");
+		}
+		return found;
+	}
+
+	#advance(type: Type | undefined, version: string): void {
+		if (type === undefined || version === "") {
+			return;
+		}
+		const found = this.#typeOf(type);
+		if (!/^\d{1,40}$/.test(version)) {
+			throw new ProtocolViolation("the peer has sent a malformed version");
+		}
+		// Not the message of the peer, which may have more fields: it is stored with each commit.
+		const position = create(TypePositionSchema, { type: typeOf(found.type), version });
+		this.#positions.set(found.key, position);
+	}
+
+	async #endSnapshot({ type, version }: TypePosition): Promise<void> {
+		const found = this.#typeOf(type);
+		const seen = this.#snapshots.get(found.key);
+		if (seen === undefined) {
+			throw new ProtocolViolation("the peer has ended a snapshot that it had not begun");
+		}
+		await this.#options.store.removeOthers(found.type, seen);
+		this.#snapshots.delete(found.key);
+		this.#advance(type, version);
+		await this.#record([], []);
+	}
+
+	/** Commits what is wanted, and forgets it. */
+	async #commit(wanted: Map<string, Wanted>): Promise<void> {
+		const copies: Resource[] = [];
+		const removed: Resource[] = [];
+		for (const each of wanted.values()) {
+			if (each.kind === "copy") {
+				copies.push(each.copy);
+			} else {
+				const stored = await this.#options.store.find(each.id);
+				removed.push(...(stored === undefined ? [] : [stored]));
+			}
+		}
+		// What finds nothing only moves the position, which the next commit records.
+		if (copies.length > 0 || removed.length > 0 || this.#options.leftOut.isChanged) {
+			await this.#record(copies, removed);
+		}
+		wanted.clear();
+	}
+
+	async #record(copies: readonly Resource[], removed: readonly Resource[]): Promise<void> {
+		await this.#store(copies, removed, this.progress);
+		this.#options.leftOut.recorded();
+	}
+
+	/** Commits copies; in two parts, if they are too large for one. Only the last part has the progress. */
+	async #store(
+		copies: readonly Resource[],
+		removed: readonly Resource[],
+		progress: MessageApplier["progress"] | undefined,
+	): Promise<void> {
+		try {
+			await this.#options.store.commit(copies, removed, progress ?? {});
+		} catch (failure) {
+			if (!(failure instanceof Exhausted) || copies.length < 2) {
+				throw failure;
+			}
+			const half = Math.ceil(copies.length / 2);
+			await this.#store(copies.slice(0, half), [], undefined);
+			await this.#store(copies.slice(half), removed, progress);
+		}
+	}
+
+	/** What is to be recorded: how far each type was copied, and what was left out. */
+	get progress() {
+		const { leftOut } = this.#options;
+		return {
+			positions: [...this.#positions.values()],
+			leftOut: [...leftOut.named],
+			leftOutTotal: BigInt(leftOut.total),
+		};
+	}
+}
+
+function positionsOf(positions: readonly TypePosition[]): Map<string, TypePosition> {
+	return new Map(positions.flatMap((each) => (each.type ? [[gvkKey(each.type), each]] : [])));
+}

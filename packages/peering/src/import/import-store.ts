@@ -1,0 +1,380 @@
+import { create, equals } from "@bufbuild/protobuf";
+import {
+	NamespaceSchema,
+	OriginSchema,
+	PartitionSchema,
+	type Resource,
+	ResourceSchema,
+} from "@plinth/proto";
+import {
+	type ImportRecord,
+	ImportRecordSchema,
+} from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
+import {
+	addFinalizer,
+	type FamilyLike,
+	idOf,
+	Namespace,
+	nameKey,
+	newUlid,
+	Partition,
+	resourceOf,
+	tenancyFinalizer,
+} from "@plinth/resource";
+import type { Fence, Runtime } from "@plinth/runtime";
+import type { Mutation, StorageBackend } from "@plinth/storage";
+import { type PeeringRecords, removalOf, type Stored } from "../records/peering-records.ts";
+import { compareVersions } from "../versions.ts";
+
+/** The storage of imports. */
+export interface ImportStorage {
+	/** Beside references: copies have no shadows. */
+	readonly backend: StorageBackend;
+	readonly records: PeeringRecords;
+	readonly runtime: Runtime;
+	/** Of the lease under which all imports run. */
+	readonly fence: Fence;
+	/** The copies that one import stores, with their namespaces. */
+	readonly maxCopies: number;
+}
+
+/** A commit would store more than an import may have. */
+export class TooManyCopies extends Error {
+	override readonly name = "TooManyCopies";
+}
+
+/** The partition of an import exists, and the import has not created it. */
+export class PartitionTaken extends Error {
+	override readonly name = "PartitionTaken";
+}
+
+/** Mutations of one commit that removes copies. A storage allows 100. */
+const removalsPerCommit = 90;
+
+/**
+ * What one import has stored: its partition, the copies there, and the record of its progress. Each commit carries the fence,
+ * and asserts that the partition is the one that the import has created.
+ */
+export class ImportStore {
+	readonly #storage: ImportStorage;
+	#stored: Stored<ImportRecord>;
+
+	private constructor(storage: ImportStorage, stored: Stored<ImportRecord>) {
+		this.#storage = storage;
+		this.#stored = stored;
+	}
+
+	/** Opens what is stored of an import, or begins with the record. */
+	static async open(storage: ImportStorage, initial: ImportRecord): Promise<ImportStore> {
+		const { records, backend, fence } = storage;
+		const stored = await records.get("import", initial.importUid);
+		if (stored !== undefined) {
+			return new ImportStore(storage, stored);
+		}
+		const put = records.put("import", initial.importUid, initial);
+		const { resources } = await backend.commit([put], { fence });
+		return new ImportStore(storage, { value: initial, resource: resources[0] ?? put.resource });
+	}
+
+	/** Opens a record that was read. */
+	static of(storage: ImportStorage, stored: Stored<ImportRecord>): ImportStore {
+		return new ImportStore(storage, stored);
+	}
+
+	/**
+	 * Reads the record again. To be called after a failure: a commit whose outcome is not known may have been applied.
+	 *
+	 * @throws StorageUnavailable; Error if the record is gone.
+	 */
+	async reload(): Promise<void> {
+		const { importUid } = this.record;
+		const stored = await this.#storage.records.get("import", importUid);
+		if (stored === undefined) {
+			throw new Error(`the record of the import ${this.record.import} is gone`);
+		}
+		this.#stored = stored;
+	}
+
+	/** The progress, as it is stored. */
+	get record(): ImportRecord {
+		return this.#stored.value;
+	}
+
+	/**
+	 * Stores copies, removes others, and records the progress, in one commit.
+	 *
+	 * @param copies - without uids and versions.
+	 * @throws TooManyCopies: nothing is stored then.
+	 */
+	async commit(
+		copies: readonly Resource[],
+		removed: readonly Resource[],
+		progress: Partial<ImportRecord>,
+	): Promise<void> {
+		const { runtime } = this.#storage;
+		const puts: (Mutation & { readonly op: "put" })[] = [];
+		const replaced: Resource[] = [];
+		const namespaces = new Map<string, Mutation>();
+		for (const copy of copies) {
+			const stored = await this.#lookup(copy);
+			const isSame = stored?.origin?.uid === copy.origin?.uid;
+			if (stored !== undefined && isSame && (isOlder(copy, stored) || sameCopy(stored, copy))) {
+				continue;
+			}
+			if (stored !== undefined && !isSame) {
+				// Another incarnation of the original: the copy gets another uid too.
+				replaced.push(stored);
+			}
+			const uid = isSame ? stored?.id?.uid : undefined;
+			const resource = {
+				...copy,
+				...(copy.id && { id: { ...copy.id, uid: uid ?? newUlid(runtime) } }),
+			};
+			puts.push({ op: "put", resource, expectedVersion: isSame ? (stored?.version ?? "") : "" });
+			await this.#addNamespace(copy, namespaces);
+		}
+		if (replaced.length > 0) {
+			await this.#remove(replaced);
+		}
+		const created = puts.filter(({ expectedVersion }) => expectedVersion === "");
+		await this.#checkCount(created.length + namespaces.size);
+		const deletions = removed.flatMap((resource) => deletionOf(resource) ?? []);
+		await this.#commit([...puts, ...namespaces.values(), ...deletions], progress);
+	}
+
+	async #checkCount(added: number): Promise<void> {
+		const { backend, maxCopies } = this.#storage;
+		if (added === 0) {
+			return;
+		}
+		const counts = await backend.countByTypeIn({ partition: this.record.partition });
+		if (counts.values().reduce((sum, count) => sum + count, added) > maxCopies) {
+			throw new TooManyCopies(
+				`the other cluster exports more than the ${maxCopies} copies and namespaces that an import may have: export less, or divide it among several Exports`,
+			);
+		}
+	}
+
+	/** Whether a copy of that name is stored, and the copy. */
+	async find(id: Resource["id"]): Promise<Resource | undefined> {
+		const stored = id && (await this.#storage.backend.lookup(id));
+		return stored?.origin === undefined ? undefined : stored;
+	}
+
+	/** Records progress. */
+	async recordProgress(progress: Partial<ImportRecord>): Promise<void> {
+		await this.#commit([], progress);
+	}
+
+	/**
+	 * Creates the partition of the import, unless the import has created it.
+	 *
+	 * @param origin - the cluster that is copied from.
+	 * @throws PartitionTaken.
+	 */
+	async createPartition(cluster: string): Promise<void> {
+		const { backend, runtime } = this.#storage;
+		const { partition, peering, partitionUid } = this.record;
+		const id = idOf(Partition, partition);
+		const stored = await backend.lookup(id, { consistency: "strong" });
+		if (stored?.id?.uid === partitionUid && partitionUid !== "") {
+			return;
+		}
+		const counts = await backend.countByTypeIn({ partition }, { consistency: "strong" });
+		if (stored !== undefined || counts.size > 0) {
+			throw new PartitionTaken(
+				`the partition ${partition} exists: an import creates its partition, and alone writes there; name another one, or delete it`,
+			);
+		}
+		const uid = newUlid(runtime);
+		const resource = resourceOf(Partition, { id: { ...id, uid }, data: create(PartitionSchema) });
+		addFinalizer(resource, tenancyFinalizer);
+		resource.generation = newUlid(runtime);
+		resource.origin = create(OriginSchema, { cluster, peering });
+		const positions = { positions: [], generation: "", incarnation: "" };
+		await this.#commit(
+			[{ op: "put", resource, expectedVersion: "" }],
+			{
+				partitionUid: uid,
+				...positions,
+			},
+			false,
+		);
+	}
+
+	/** Removes the copies of a type family that are not in the set of `nameKey`s. */
+	async removeOthers(family: FamilyLike, kept: ReadonlySet<string>): Promise<void> {
+		for await (const page of this.#copiesOf(family)) {
+			await this.#remove(page.filter(({ id }) => id !== undefined && !kept.has(nameKey(id))));
+		}
+	}
+
+	/** Removes the copies of all type families but those. */
+	async removeFamilies(kept: ReadonlySet<string>): Promise<void> {
+		for (const family of await this.#families()) {
+			const isKept = kept.has(`${family.group}.${family.kind}`) || isNamespace(family);
+			if (!isKept) {
+				await this.removeOthers(family, new Set());
+			}
+		}
+	}
+
+	/** Removes all copies, their namespaces and the partition: what the import has created, and nothing else. */
+	async removeAll(progress: Partial<ImportRecord>): Promise<void> {
+		const { backend } = this.#storage;
+		const { partition, partitionUid } = this.record;
+		const stored = await backend.lookup(idOf(Partition, partition), { consistency: "strong" });
+		if (partitionUid !== "" && stored?.id?.uid === partitionUid) {
+			await this.removeFamilies(new Set());
+			await this.removeOthers(Namespace.type, new Set());
+			const removal = deletionOf(stored);
+			await this.#commit(removal ? [removal] : [], { ...progress, ...nothingStored }, false);
+		} else {
+			await this.#commit([], { ...progress, ...nothingStored }, false);
+		}
+	}
+
+	/** Forgets the import. Nothing of it must be stored. */
+	async forget(): Promise<void> {
+		const { backend, fence } = this.#storage;
+		await backend.commit([removalOf(this.#stored)], { fence });
+	}
+
+	/** The number of copies, by type key. */
+	async counts(): Promise<ReadonlyMap<string, number>> {
+		const { backend } = this.#storage;
+		const { partition, partitionUid } = this.record;
+		return partitionUid === "" ? new Map() : copyCounts(backend, partition);
+	}
+
+	async #families(): Promise<readonly FamilyLike[]> {
+		const { backend } = this.#storage;
+		const { partition } = this.record;
+		const counts = await backend.countByTypeIn({ partition }, { consistency: "strong" });
+		return [...counts.keys()].map((key) => {
+			const [group = "", , kind = ""] = key.split(".");
+			return { group, kind };
+		});
+	}
+
+	/** The copies of a family, in pages. */
+	async *#copiesOf(family: FamilyLike): AsyncGenerator<readonly Resource[]> {
+		const { backend } = this.#storage;
+		const tenancy = { partition: this.record.partition, namespace: "*" };
+		const query = { type: family, tenancy, namePrefix: "" };
+		const snapshot = await backend.snapshot(query, { consistency: "strong", heldBy: {} });
+		try {
+			let page: Resource[] = [];
+			for (const resource of snapshot.resources()) {
+				if (resource.origin !== undefined) {
+					page.push(resource);
+				}
+				if (page.length === removalsPerCommit) {
+					yield page;
+					page = [];
+				}
+			}
+			yield page;
+		} finally {
+			snapshot.release();
+		}
+	}
+
+	async #remove(copies: readonly Resource[]): Promise<void> {
+		const { backend, fence } = this.#storage;
+		const deletions = copies.flatMap((copy) => deletionOf(copy) ?? []);
+		if (deletions.length > 0) {
+			const mutations = [...deletions, ...this.#assertPartition()];
+			await backend.commit(mutations, { fence, writtenBy: this.#writer });
+		}
+	}
+
+	async #commit(
+		mutations: readonly Mutation[],
+		progress: Partial<ImportRecord>,
+		asserts = mutations.length > 0,
+	): Promise<void> {
+		const { backend, records, fence } = this.#storage;
+		const value = create(ImportRecordSchema, { ...this.record, ...progress });
+		const put = records.put("import", value.importUid, value, this.#stored);
+		const all = [put, ...mutations, ...(asserts ? this.#assertPartition() : [])];
+		const { resources } = await backend.commit(all, { fence, writtenBy: this.#writer });
+		this.#stored = { value, resource: resources[0] ?? put.resource };
+	}
+
+	#assertPartition(): readonly Mutation[] {
+		const { partition, partitionUid } = this.record;
+		return [{ op: "assert", id: idOf(Partition, partition), uid: partitionUid }];
+	}
+
+	get #writer(): string {
+		return `import ${this.record.import}`;
+	}
+
+	async #lookup(copy: Resource): Promise<Resource | undefined> {
+		return copy.id && this.#storage.backend.lookup(copy.id);
+	}
+
+	/** The mutation that creates the namespace of a copy, if it is missing. */
+	async #addNamespace({ id, origin }: Resource, added: Map<string, Mutation>): Promise<void> {
+		const { backend, runtime } = this.#storage;
+		const { namespace = "", partition = "" } = id?.tenancy ?? {};
+		if (namespace === "" || added.has(namespace)) {
+			return;
+		}
+		const namespaceId = idOf(Namespace, namespace, { partition });
+		if ((await backend.lookup(namespaceId)) !== undefined) {
+			return;
+		}
+		const resource = resourceOf(Namespace, {
+			id: { ...namespaceId, uid: newUlid(runtime) },
+			data: create(NamespaceSchema),
+		});
+		addFinalizer(resource, tenancyFinalizer);
+		resource.generation = newUlid(runtime);
+		resource.origin = create(OriginSchema, {
+			cluster: origin?.path.at(-1) ?? "",
+			peering: this.record.peering,
+		});
+		added.set(namespace, { op: "put", resource, expectedVersion: "" });
+	}
+}
+
+/** The number of copies in the partition of an import, by type key. */
+export async function copyCounts(
+	backend: Pick<StorageBackend, "countByTypeIn">,
+	partition: string,
+): Promise<ReadonlyMap<string, number>> {
+	const counts = await backend.countByTypeIn({ partition });
+	return new Map([...counts].filter(([key]) => key !== Namespace.key));
+}
+
+const nothingStored = { partitionUid: "", positions: [], generation: "", incarnation: "" };
+
+function isNamespace({ group, kind }: FamilyLike): boolean {
+	return group === Namespace.type.group && kind === Namespace.type.kind;
+}
+
+function deletionOf({ id, version }: Resource): Mutation | undefined {
+	return id && { op: "delete", id, expectedVersion: version };
+}
+
+/** Whether a copy is of an older version of the original than the stored one: it was sent again. */
+function isOlder({ origin }: Resource, stored: Resource): boolean {
+	return (
+		origin !== undefined &&
+		origin.incarnation === stored.origin?.incarnation &&
+		compareVersions(origin.version, stored.origin.version) < 0
+	);
+}
+
+/** Whether a stored copy has the content of a new one. */
+function sameCopy(stored: Resource, copy: Resource): boolean {
+	const { id } = copy;
+	const uid = stored.id?.uid ?? "";
+	return equals(
+		ResourceSchema,
+		{ ...stored, version: "" },
+		{ ...copy, version: "", ...(id && { id: { ...id, uid } }) },
+	);
+}

@@ -1,0 +1,313 @@
+import { create } from "@bufbuild/protobuf";
+import type { Resource } from "@plinth/proto";
+import type {
+	Import as ImportMessage,
+	Peering as PeeringMessage,
+} from "@plinth/proto/gen/plinth/peering/v1/peering_pb.js";
+import {
+	type ImportRecord,
+	ImportRecordSchema,
+} from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
+import { decodeShared, type ResourceType, type TypeRegistry } from "@plinth/resource";
+import { CopyCheck } from "@plinth/resource-service";
+import {
+	Backoff,
+	type LeaseHold,
+	type LeaseManager,
+	type Logger,
+	linkedSignal,
+	type Runtime,
+	sleep,
+	unlessAborted,
+} from "@plinth/runtime";
+import type { StorageBackend } from "@plinth/storage";
+import type { ConnectPeer } from "../connect.ts";
+import type { OwnIdentity } from "../records/cluster-identity.ts";
+import { PeeringRecords } from "../records/peering-records.ts";
+import type { PeerAccess } from "../trust/peer-access.ts";
+import type { PeerCredentials } from "../trust/peer-credentials.ts";
+import { Import, Peering } from "../types.ts";
+import { ImportRun } from "./import-run.ts";
+import { ImportStore } from "./import-store.ts";
+import { LiveImport } from "./live-import.ts";
+
+/** Options of `Importer`. */
+export interface ImporterOptions {
+	/** Beside references. */
+	readonly backend: StorageBackend;
+	readonly registry: TypeRegistry;
+	readonly identity: OwnIdentity;
+	readonly access: PeerAccess;
+	readonly credentials: PeerCredentials;
+	readonly connect: ConnectPeer;
+	readonly leases: LeaseManager;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+	/** See `ImportStorage`. */
+	readonly maxCopies: number;
+	/** Reports the state of an Import in its status. */
+	readonly report: (
+		resource: Resource,
+		live: Pick<LiveImport, "state" | "message">,
+		record: ImportRecord,
+		hold: LeaseHold,
+	) => Promise<void>;
+}
+
+/** The lease of the server that runs all imports. */
+const leaseName = "peering-imports";
+
+/** How often the imports are compared with their resources, besides each change. In milliseconds. */
+const intervalMs = 30_000;
+
+/** A resource of an Import or a Peering, decoded. */
+interface Declared<Data> {
+	readonly resource: Resource;
+	readonly uid: string;
+	readonly name: string;
+	readonly data: Data;
+}
+
+/** A run of an import. */
+interface Running {
+	/** What it was started for: if this changes, it is started again. */
+	readonly key: string;
+	readonly live: LiveImport;
+	readonly store: ImportStore;
+	readonly end: AbortController;
+	readonly ended: Promise<void>;
+}
+
+/**
+ * Runs all imports of a cluster, on the server that holds the lease. Each of its commits carries the fence.
+ *
+ * What is stored of an import has a record. An import whose resource is gone, or that is to be stored in another partition or
+ * comes from another peering, is found by its record and removed, also after a crash: the record goes last.
+ */
+export class Importer {
+	readonly #options: ImporterOptions;
+	readonly #records: PeeringRecords;
+	readonly #check: CopyCheck;
+	readonly #running = new Map<string, Running>();
+	#changed = Promise.withResolvers<void>();
+
+	constructor(options: ImporterOptions) {
+		this.#options = options;
+		this.#records = new PeeringRecords(options.backend, options.runtime);
+		this.#check = new CopyCheck(options.registry);
+	}
+
+	/** What this server knows of the imports that it runs, by the uid of the Import. */
+	live(importUid: string): LiveImport | undefined {
+		return this.#running.get(importUid)?.live;
+	}
+
+	/** Runs until the signal aborts. Waits for the lease only once there is a peering. Never rejects. */
+	async run(signal: AbortSignal): Promise<void> {
+		const { leases, logger, runtime } = this.#options;
+		const { clock, random } = runtime;
+		const backoff = new Backoff({ clock, random, baseMs: 100, maxMs: 10_000 });
+		while (!signal.aborted) {
+			try {
+				await this.#firstPeering(signal);
+				const hold = await leases.acquire(leaseName, signal);
+				try {
+					using linked = linkedSignal(signal, hold.signal);
+					await this.#lead(hold, linked.signal);
+				} finally {
+					await hold.release();
+				}
+			} catch (err) {
+				if (signal.aborted) {
+					return;
+				}
+				logger.warn({ err }, "the imports are started again");
+			}
+			await backoff.wait(signal).catch(() => {});
+		}
+	}
+
+	/** Resolves when there is a Peering, or a record of what an import has stored. */
+	async #firstPeering(signal: AbortSignal): Promise<void> {
+		const { backend } = this.#options;
+		if ((await this.#records.all("import")).length > 0) {
+			return;
+		}
+		for await (const event of backend.watchList(allOf(Peering), { signal })) {
+			if (event.kind === "upsert") {
+				return;
+			}
+		}
+	}
+
+	async #lead(hold: LeaseHold, signal: AbortSignal): Promise<void> {
+		const ended = new AbortController();
+		using linked = linkedSignal(signal, ended.signal);
+		const failed = Promise.withResolvers<never>();
+		failed.promise.catch(() => {});
+		for (const type of [Import, Peering]) {
+			this.#follow(type, linked.signal).catch(failed.reject);
+		}
+		try {
+			for (;;) {
+				const changed = this.#changed.promise;
+				await this.#reconcile(hold, linked.signal, failed.reject);
+				const pause = sleep(this.#options.runtime.clock, intervalMs, linked.signal);
+				pause.catch(() => {});
+				await unlessAborted(Promise.race([changed, pause, failed.promise]), linked.signal);
+			}
+		} finally {
+			ended.abort(new Error("the imports have ended"));
+			const all = [...this.#running.values()];
+			this.#running.clear();
+			for (const { end } of all) {
+				end.abort(new Error("the imports have ended"));
+			}
+			await Promise.all(all.map((each) => each.ended));
+		}
+	}
+
+	async #follow(type: ResourceType, signal: AbortSignal): Promise<void> {
+		for await (const event of this.#options.backend.watchList(allOf(type), { signal })) {
+			if (event.kind === "upsert" || event.kind === "delete") {
+				this.#notify();
+			}
+		}
+	}
+
+	#notify(): void {
+		this.#changed.resolve();
+		this.#changed = Promise.withResolvers();
+	}
+
+	/** Compares what runs and what is stored with the resources. */
+	async #reconcile(
+		hold: LeaseHold,
+		signal: AbortSignal,
+		onFenced: (reason: unknown) => void,
+	): Promise<void> {
+		const { access, credentials, logger } = this.#options;
+		const imports = await this.#declared<ImportMessage>(Import);
+		const peerings = await this.#declared<PeeringMessage>(Peering);
+		const byName = new Map(peerings.map((each) => [each.name, each]));
+		await this.#removeUndeclared(imports, byName, hold);
+		for (const each of imports) {
+			const peering = byName.get(each.data.peer);
+			await this.#start(each, peering, hold, signal, onFenced);
+			const running = this.#running.get(each.uid);
+			if (running !== undefined) {
+				const { live, store } = running;
+				await this.#options.report(each.resource, live, store.record, hold);
+			}
+		}
+		await access.forgetRemoved();
+		await credentials.forgetRemoved();
+		for (const { uid, name } of peerings) {
+			await credentials.rotateIfDue({ uid }).catch((err: unknown) => {
+				logger.warn({ peering: name, err }, "the credential was not replaced: it stays valid");
+			});
+		}
+	}
+
+	/** Removes what is stored of imports that are gone, or that are to be stored elsewhere. */
+	async #removeUndeclared(
+		imports: readonly Declared<ImportMessage>[],
+		peerings: ReadonlyMap<string, Declared<PeeringMessage>>,
+		hold: LeaseHold,
+	): Promise<void> {
+		const { logger } = this.#options;
+		for (const stored of await this.#records.all("import")) {
+			const { value } = stored;
+			const declared = imports.find(({ uid }) => uid === value.importUid);
+			const peering = declared && peerings.get(declared.data.peer);
+			if (
+				declared?.data.partition === value.partition &&
+				(peering?.uid ?? "") === value.peeringUid
+			) {
+				continue;
+			}
+			await this.#stop(value.importUid);
+			const again = await this.#records.get("import", value.importUid);
+			if (again !== undefined) {
+				const store = ImportStore.of(this.#storage(hold), again);
+				await store.removeAll({});
+				await store.forget();
+				logger.info({ import: value.import, partition: value.partition }, "import removed");
+			}
+		}
+	}
+
+	async #start(
+		{ resource, uid, name, data }: Declared<ImportMessage>,
+		peering: Declared<PeeringMessage> | undefined,
+		hold: LeaseHold,
+		signal: AbortSignal,
+		onFenced: (reason: unknown) => void,
+	): Promise<void> {
+		const { identity, runtime, credentials } = this.#options;
+		const established = peering && (await credentials.of(peering.uid));
+		const key = [
+			...[resource.generation, peering?.uid, peering?.resource.generation],
+			established?.cluster,
+		].join("/");
+		if (this.#running.get(uid)?.key === key) {
+			return;
+		}
+		await this.#stop(uid);
+		const initial = create(ImportRecordSchema, {
+			...{ importUid: uid, import: name, partition: data.partition },
+			...{ peering: data.peer, peeringUid: peering?.uid ?? "", export: data.export },
+		});
+		const store = await ImportStore.open(this.#storage(hold), initial);
+		if (store.record.export !== data.export) {
+			await store.recordProgress({ export: data.export });
+		}
+		const live = new LiveImport(runtime.clock);
+		const end = new AbortController();
+		const run = new ImportRun({
+			...this.#options,
+			...{ store, live, check: this.#check },
+			peering: peering
+				? { name: peering.name, ...peering.data }
+				: { name: data.peer, address: "", ca: "" },
+			credential: async () => peering && credentials.of(peering.uid),
+			ownCluster: (await identity.get()).uid,
+			onState: () => this.#notify(),
+		});
+		const both = AbortSignal.any([signal, end.signal]);
+		const ended = run.run(both).catch((failure: unknown) => {
+			if (!both.aborted) {
+				onFenced(failure);
+			}
+		});
+		this.#running.set(uid, { key, live, store, end, ended: ended.then(() => {}) });
+	}
+
+	async #stop(uid: string): Promise<void> {
+		const running = this.#running.get(uid);
+		if (running !== undefined) {
+			this.#running.delete(uid);
+			running.end.abort(new Error("the import has changed"));
+			await running.ended;
+		}
+	}
+
+	#storage({ fence }: LeaseHold) {
+		const { backend, runtime, maxCopies } = this.#options;
+		return { backend, runtime, maxCopies, records: this.#records, fence };
+	}
+
+	async #declared<Data>(type: ResourceType): Promise<readonly Declared<Data>[]> {
+		const { resources } = await this.#options.backend.list(allOf(type), { consistency: "strong" });
+		return resources.map((resource) => ({
+			resource,
+			uid: resource.id?.uid ?? "",
+			name: resource.id?.name ?? "",
+			data: decodeShared(type, resource).data as Data,
+		}));
+	}
+}
+
+function allOf(type: ResourceType) {
+	return { type: type.type, tenancy: { partition: "", namespace: "" }, namePrefix: "" };
+}

@@ -1,0 +1,11 @@
+export type { ConnectPeer, PeerConnection } from "./connect.ts";
+export {
+	createPeerings,
+	type PeeringCalls,
+	type Peerings,
+	type PeeringsOptions,
+	type ReportImport,
+} from "./peering.ts";
+export { Record as PeeringRecordType } from "./records/peering-records.ts";
+export { peerHeader } from "./trust/peer-header.ts";
+export { Export, Import, Peering, peeringTypes } from "./types.ts";

@@ -1,0 +1,68 @@
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import type {
+	StreamRequest,
+	StreamResponse,
+} from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import type { Random } from "@plinth/runtime";
+import type { SeededRuntime } from "@plinth/runtime/testing";
+
+/** What a network does to the calls between two clusters. */
+export interface NetworkOptions {
+	readonly runtime: SeededRuntime;
+	readonly random: Random;
+	/** Whether it breaks now. */
+	readonly isFaulty: () => boolean;
+	/** Sees each message that leaves the called cluster. */
+	readonly onSent: (message: StreamResponse) => void;
+	/** Changes a request for a stream: a planted fault. */
+	readonly changeRequest?: ((request: StreamRequest) => Promise<void>) | undefined;
+}
+
+/** A transport over a network that loses requests and responses, and breaks streams. */
+export function faultyTransport(
+	inner: () => Transport,
+	{ runtime, random, isFaulty, onSent, changeRequest }: NetworkOptions,
+): Transport {
+	const lost = () => new ConnectError("the network has lost it", Code.Unavailable);
+	const mayFail = async (share: number) => {
+		while (random.next() < 0.3) {
+			await runtime.scheduler.pause();
+		}
+		if (isFaulty() && random.next() < share) {
+			throw lost();
+		}
+	};
+	return {
+		async unary(...call) {
+			await mayFail(0.1);
+			const response = await inner().unary(...call);
+			await mayFail(0.1);
+			return response;
+		},
+		async stream(method, signal, timeoutMs, header, input, contextValues) {
+			await mayFail(0.1);
+			const changed = (async function* () {
+				for await (const request of input) {
+					await changeRequest?.(request as unknown as StreamRequest);
+					yield request;
+				}
+			})();
+			const response = await inner().stream(
+				method,
+				signal,
+				timeoutMs,
+				header,
+				changed,
+				contextValues,
+			);
+			const messages = (async function* () {
+				for await (const message of response.message) {
+					onSent(message as unknown as StreamResponse);
+					await mayFail(0.03);
+					yield message;
+				}
+			})();
+			return { ...response, message: messages } as typeof response;
+		},
+	};
+}

@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/lease/v1/lease_service_pb.js";

@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_clone.js";

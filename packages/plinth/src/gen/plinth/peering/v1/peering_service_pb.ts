@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
