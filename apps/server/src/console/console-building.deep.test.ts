@@ -32,6 +32,8 @@ async function open(
 	});
 	onTestFinished(() => browser.close());
 	const page = await browser.newPage();
+	// Builds have a low priority: on a busy machine, they wait for minutes.
+	page.setDefaultTimeout(300_000);
 	const statuses: number[] = [];
 	page.on("response", (response) => {
 		if (new URL(response.url()).pathname === "/console/") {

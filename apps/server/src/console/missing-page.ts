@@ -29,11 +29,14 @@ export function retrySeconds(missing: MissingConsole): number {
 
 /**
  * Loads the page again: a file of its own, since the content security policy allows no scripts in the page. A `refresh` in the
- * page would not do: if the URL has a fragment, as links of the console have, browsers only go to the fragment.
+ * page would not do: if the URL has a fragment, as links of the console have, browsers only go to the fragment. The time
+ * begins when the page has loaded, so that it is seen in between, however slow the machine is.
  */
 export const reloadScript = {
 	name: "reload.js",
-	text: "setTimeout(() => location.reload(), 1000 * document.currentScript.dataset.seconds);\n",
+	text: `const { seconds } = document.currentScript.dataset;
+addEventListener("load", () => setTimeout(() => location.reload(), 1000 * seconds));
+`,
 } as const;
 
 /**
