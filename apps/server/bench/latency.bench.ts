@@ -6,7 +6,7 @@
  *   pnpm bench latency
  *   pnpm bench latency --only=read --seconds=10
  *   pnpm bench latency --rate=2000          # calls per second, the same for all servers
- *   pnpm bench latency --contenders=plinth,framing,grpc-go
+ *   pnpm bench latency --contenders=plinth,node-http2,grpc-go
  */
 import {
 	ComparisonTable,
@@ -33,7 +33,7 @@ const operations: readonly CallOperation[] = ["read", "create", "update"];
 const chosen = operations.filter((operation) => only.split(",").some((p) => operation.includes(p)));
 
 const go = buildGoPrograms();
-const contenders = await startContenders("gRPC", go, ["plinth", "framing"]);
+const contenders = await startContenders("gRPC", go, ["plinth", "node-http2"]);
 const client = startClient("gRPC", go);
 const medians = new ComparisonTable("Median latency at half load", "µs", contenders);
 const tails = new ComparisonTable("99th percentile of the latency at half load", "µs", contenders);

@@ -13,7 +13,7 @@ import { ServerProcess } from "./server-process.fixture.ts";
 
 /** The implementations of HTTP/2 that loads run with: the default one, and in soaks both. */
 export const http2OfLongTests: readonly Http2Implementation[] =
-	runs(1) > 1 ? ["node", "plinth"] : ["node"];
+	runs(1) > 1 ? ["plinth", "node"] : ["plinth"];
 
 /** The module with a jukebox that plays the size of the heap, as a value of `--module`. */
 export const heapModuleFile = fileURLToPath(

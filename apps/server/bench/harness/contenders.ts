@@ -36,8 +36,8 @@ function contendersFor(folder: string, go: GoPrograms | undefined): readonly Con
 	return [
 		{ name: "plinth", command: plinthServer(join(bench, ".."), folder), ...full },
 		{
-			name: "framing",
-			command: [...plinthServer(join(bench, ".."), folder), "--http2", "plinth"],
+			name: "node-http2",
+			command: [...plinthServer(join(bench, ".."), folder), "--http2", "node"],
 			...full,
 		},
 		...(against === undefined

@@ -63,11 +63,11 @@ export const settings = {
 		parse: oneOf("exit", "stay"),
 	}),
 	http2: one("http2", {
-		placeholder: "node|plinth",
+		placeholder: "plinth|node",
 		description:
-			"the implementation of HTTP/2: node:http2, or Plinth's own, which is newer and takes less processor time",
-		defaultText: "node",
-		parse: oneOf("node", "plinth"),
+			"the implementation of HTTP/2: Plinth's own, which takes less processor time, or node:http2",
+		defaultText: "plinth",
+		parse: oneOf("plinth", "node"),
 	}),
 	console: one("console", {
 		placeholder: "on|off",

@@ -9,11 +9,11 @@ describeWith("go")("Connect's conformance runner", () => {
 		expect(report.cases).toBeGreaterThan(900);
 	});
 
-	it("passes with Plinth's own framing, in cleartext and over TLS with and without client certificates", async () => {
+	it("passes over TLS, with and without client certificates", async () => {
 		const report = await runConformance({
 			compressions: ["IDENTITY"],
 			tls: true,
-			http2: "plinth",
+			isHttp2Only: true,
 		});
 		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
 		expect(report.cases).toBeGreaterThan(1_200);
@@ -23,5 +23,16 @@ describeWith("go")("Connect's conformance runner", () => {
 		const report = await runConformance({ compressions: ["GZIP"], tls: false });
 		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
 		expect(report.cases).toBeGreaterThan(800);
+	});
+
+	it("passes with `node:http2`", async () => {
+		const report = await runConformance({
+			compressions: ["IDENTITY"],
+			tls: false,
+			http2: "node",
+			isHttp2Only: true,
+		});
+		expect(report).toMatchObject({ failures: "", failedHere: [], failedByBoth: [] });
+		expect(report.cases).toBeGreaterThan(400);
 	});
 });

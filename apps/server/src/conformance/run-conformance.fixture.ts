@@ -28,8 +28,10 @@ export interface ConformanceFeatures {
 	readonly compressions: readonly ("IDENTITY" | "GZIP" | "BR")[];
 	/** Over TLS too, with and without client certificates. */
 	readonly tls: boolean;
-	/** What serves HTTP/2; with `plinth`, cases over HTTP/1.1 are left out. */
+	/** What serves HTTP/2: Plinth's own framing unless set. */
 	readonly http2?: Http2Implementation;
+	/** Whether to leave out the cases over HTTP/1.1, which are the same with each implementation of HTTP/2. */
+	readonly isHttp2Only?: boolean;
 }
 
 /** The outcome of the cases that were run. */
@@ -64,7 +66,7 @@ export async function runConformance(features: ConformanceFeatures): Promise<Con
 		const command = [process.execPath, mainFile, server, accepted];
 		const args = ["--conf", config, "--mode", "server", "--max-servers", "2", ...selected];
 		// Its exit code is 1 if a case fails. A case that gets no response would wait forever.
-		const env = { ...process.env, PLINTH_HTTP2: features.http2 ?? "node" };
+		const env = { ...process.env, PLINTH_HTTP2: features.http2 ?? "plinth" };
 		const options = { maxBuffer: 1024 ** 3, timeout: 300_000, env };
 		const { stdout } = await run(runner, [...args, "--", ...command], options).catch(
 			outputOfFailed,
@@ -88,10 +90,10 @@ export async function runConformance(features: ConformanceFeatures): Promise<Con
 	};
 }
 
-function configOf({ compressions, tls, http2 = "node" }: ConformanceFeatures) {
+function configOf({ compressions, tls, isHttp2Only = false }: ConformanceFeatures) {
 	return {
 		features: {
-			versions: [...(http2 === "node" ? ["HTTP_VERSION_1"] : []), "HTTP_VERSION_2"],
+			versions: [...(isHttp2Only ? [] : ["HTTP_VERSION_1"]), "HTTP_VERSION_2"],
 			compressions: compressions.map((name) => `COMPRESSION_${name}`),
 			supportsTls: tls,
 			supportsTlsClientCerts: tls,

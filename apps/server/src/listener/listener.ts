@@ -21,7 +21,7 @@ export interface ListenerOptions {
 	/** Handles all requests of both protocols. Must not throw. */
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
-	/** What serves HTTP/2; `node` by default. */
+	/** What serves HTTP/2; `plinth` by default. */
 	readonly http2?: Http2Implementation;
 	/** Makes the port speak TLS; with a `ca`, only to clients with a certificate of it. */
 	readonly tls?: TlsMaterial;
@@ -80,7 +80,7 @@ class PortListener implements Listener {
 	#address: ListenAddress;
 
 	constructor(options: ListenerOptions) {
-		const { limits, handler, logger, clock, tls, http2 = "node" } = options;
+		const { limits, handler, logger, clock, tls, http2 = "plinth" } = options;
 		this.#options = options;
 		this.#silent = new SilentConnections(clock, limits.headersMs);
 		this.#address = options.address;

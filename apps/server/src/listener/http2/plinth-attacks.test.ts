@@ -4,7 +4,7 @@ import { type ClientHttp2Session, constants, type OutgoingHttpHeaders } from "no
 import type { Random } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
 import { forEachSeed } from "@plinth/test-support";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openSession, post } from "../../raw-calls.fixture.ts";
 import { type StartedListener, startListener } from "../../started-listener.fixture.ts";
 import { echoRouter } from "../echo-router.fixture.ts";
@@ -12,14 +12,6 @@ import { echoRouter } from "../echo-router.fixture.ts";
 const read = "/plinth.resource.v1.ResourceService/Read";
 const write = "/plinth.resource.v1.ResourceService/Write";
 const watch = "/plinth.resource.v1.ResourceService/WatchList";
-
-beforeAll(() => {
-	process.env.PLINTH_HTTP2 = "plinth";
-});
-
-afterAll(() => {
-	delete process.env.PLINTH_HTTP2;
-});
 
 /** Resolves when the condition holds, after any number of iterations of the event loop. */
 async function until(condition: () => boolean): Promise<void> {

@@ -1,20 +1,12 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { startListener } from "../../started-listener.fixture.ts";
 import { echoRouter } from "../echo-router.fixture.ts";
 import { recordCalls } from "./tapped-session.fixture.ts";
 
 const read = "/plinth.resource.v1.ResourceService/Read";
 const name = "the name that is read";
-
-beforeAll(() => {
-	process.env.PLINTH_HTTP2 = "plinth";
-});
-
-afterAll(() => {
-	delete process.env.PLINTH_HTTP2;
-});
 
 it("1,000 connections that are opened at once are all served, three times", async () => {
 	const { address, exchanges } = await startListener(echoRouter({}));

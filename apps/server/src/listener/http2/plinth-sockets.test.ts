@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { seededRandom } from "@plinth/runtime/testing";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { createAuthority } from "../../certificates.fixture.ts";
 import { openSession, openSocket, post } from "../../raw-calls.fixture.ts";
 import { type StartedListener, startListener } from "../../started-listener.fixture.ts";
@@ -14,12 +14,7 @@ const read = "/plinth.resource.v1.ResourceService/Read";
 const write = "/plinth.resource.v1.ResourceService/Write";
 const small = '{"id":{"name":"a"}}';
 
-beforeAll(() => {
-	process.env.PLINTH_HTTP2 = "plinth";
-});
-
 afterAll(() => {
-	delete process.env.PLINTH_HTTP2;
 	vi.restoreAllMocks();
 });
 

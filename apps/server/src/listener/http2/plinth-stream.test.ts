@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type ClientHttp2Session, constants, type OutgoingHttpHeaders } from "node:http2";
 import type { HandlerContext } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openSession, openSocket, post } from "../../raw-calls.fixture.ts";
 import { startListener } from "../../started-listener.fixture.ts";
 import { echoRouter } from "../echo-router.fixture.ts";
@@ -10,14 +10,6 @@ import { exchangeOf } from "../exchange.ts";
 const read = "/plinth.resource.v1.ResourceService/Read";
 const write = "/plinth.resource.v1.ResourceService/Write";
 const watch = "/plinth.resource.v1.ResourceService/WatchList";
-
-beforeAll(() => {
-	process.env.PLINTH_HTTP2 = "plinth";
-});
-
-afterAll(() => {
-	delete process.env.PLINTH_HTTP2;
-});
 
 /** Resolves when the condition holds, after any number of iterations of the event loop. */
 async function until(condition: () => boolean): Promise<void> {

@@ -1,11 +1,11 @@
 /**
- * The suites of the listener, with Plinth's own framing. They start their servers with `http2OfTests`, and processes
+ * The suites of the listener, with `node:http2`. They start their servers with `http2OfTests`, and processes
  * inherit the variable.
  */
 import { afterAll, beforeAll } from "vitest";
 
 beforeAll(() => {
-	process.env.PLINTH_HTTP2 = "plinth";
+	process.env.PLINTH_HTTP2 = "node";
 });
 
 afterAll(() => {
