@@ -17,11 +17,6 @@ function runsWell({ controller }: ControllerOverview): boolean {
 	return phase === Phase.RUNNING || phase === Phase.WAITING_FOR_LEASE;
 }
 
-/** Whether resources of a type have a condition that is false or stale. */
-export function hasTrouble({ withFalseCondition, withStaleCondition }: TypeOverview): boolean {
-	return withFalseCondition > 0n || withStaleCondition > 0n;
-}
-
 /** The controllers: first those that do not run, then those that fail most, then the busiest. */
 export function controllersByAttention(
 	all: readonly ControllerOverview[],
@@ -36,11 +31,14 @@ export function controllersByAttention(
 	});
 }
 
-/** The types: first those with most false conditions, then with most stale ones, then the busiest. */
+/**
+ * The types: first those with most false conditions, then with most stale ones, then with most resources that are being
+ * deleted, then the busiest.
+ */
 export function typesByAttention(all: readonly TypeOverview[]): readonly TypeOverview[] {
-	return sorted(all, ({ withFalseCondition, withStaleCondition, writesPerSecond, resources }) => [
-		...[Number(withFalseCondition), Number(withStaleCondition)],
-		...[writesPerSecond, Number(resources)],
+	return sorted(all, (type) => [
+		...[Number(type.withFalseCondition), Number(type.withStaleCondition)],
+		...[Number(type.beingDeleted ?? 0n), type.writesPerSecond, Number(type.resources)],
 	]);
 }
 

@@ -222,6 +222,12 @@ const typeColumns: readonly Column<TypeOverview>[] = [
 		cut: false,
 		cell: ({ withStaleCondition }) => alarming(withStaleCondition, "unsure"),
 	},
+	{
+		heading: "DELETING",
+		cut: false,
+		rare: true,
+		cell: ({ beingDeleted = 0n }) => alarming(beingDeleted, "unsure"),
+	},
 ];
 
 function alarming(value: number | bigint, tone: "bad" | "unsure"): Cell {

@@ -170,6 +170,20 @@ demo.v2.Album   10         0         0      0`,
 		expect(rendered(80, others - 3, init)).toEqual(rendered(80, others - 3));
 	});
 
+	it("counts resources that are being deleted, if there are any", () => {
+		const types = [
+			{ type: "demo.v2.Album", resources: 10n },
+			{ type: "demo.v2.Tour", resources: 4n, beingDeleted: 3n },
+		];
+		const lines = rendered(80, undefined, { types, controllers: [] });
+		expect(lines[2]).toBe("needs attention: 3 being deleted");
+		expect(lines.slice(-3)).toEqual([
+			"TYPE           RESOURCES  WRITES/S  FALSE  STALE  DELETING",
+			"demo.v2.Tour   4          0         0      0      3",
+			"demo.v2.Album  10         0         0      0      0",
+		]);
+	});
+
 	it("shows slow reconciles only if there are any", () => {
 		const slow = { ...controller("slow"), stillRunning: 2 };
 		const heading = rendered(80, undefined, { controllers: [slow] })[8];

@@ -3,7 +3,7 @@ import type { Overview } from "@plinth/proto/gen/plinth/server/v1/server_service
 import { oneLine } from "../output/printable.ts";
 import { TableLayout } from "../output/table.ts";
 import { cutTo } from "../output/text-width.ts";
-import { hasTrouble, needsAttention } from "./attention.ts";
+import { needsAttention } from "./attention.ts";
 import { leaseTable } from "./lease-table.ts";
 import { bytes, count, rate } from "./numbers.ts";
 import { type OverviewTable, overviewTables } from "./overview-tables.ts";
@@ -88,14 +88,23 @@ function attentionLine({ controllers, types }: Overview): Line {
 	const troubled = controllers.filter(needsAttention).length;
 	const sum = (figure: (type: (typeof types)[number]) => bigint) =>
 		types.reduce((total, type) => total + figure(type), 0n);
-	const [isFalse, isStale] = [
+	const [isFalse, isStale, deleted] = [
 		sum(({ withFalseCondition }) => withFalseCondition),
 		sum(({ withStaleCondition }) => withStaleCondition),
+		sum(({ beingDeleted = 0n }) => beingDeleted),
 	];
-	if (troubled === 0 && !types.some(hasTrouble)) {
+	const parts = [
+		...(troubled > 0 ? [plural(troubled, "controller")] : []),
+		...(isFalse > 0n ? [`${count(isFalse)} with a false condition`] : []),
+		...(isStale > 0n
+			? [`${count(isStale)} with a stale ${isFalse > 0n ? "one" : "condition"}`]
+			: []),
+		...(deleted > 0n ? [`${count(deleted)} being deleted`] : []),
+	];
+	if (parts.length === 0) {
 		return { text: "nothing needs attention", style: "" };
 	}
-	const text = `needs attention: ${plural(troubled, "controller")}, ${count(isFalse)} with a false condition, ${count(isStale)} with a stale one`;
+	const text = `needs attention: ${parts.join(", ")}`;
 	return { text, style: troubled > 0 || isFalse > 0n ? "31" : "33" };
 }
 
