@@ -194,7 +194,7 @@ describe("leases", () => {
 		await bench.settle();
 		expect(bench.state("shards").phase).toBe("running");
 		expect(manager.state().holdsLease).toBeUndefined();
-		const other = await leases.acquire("controllers", AbortSignal.timeout(60_000));
+		const other = await leases.acquire("controllers", AbortSignal.timeout(300_000));
 		expect(other.signal.aborted).toBe(false);
 	});
 

@@ -105,7 +105,7 @@ async function isComplete({ backend }: Started): Promise<boolean> {
 }
 
 async function whenComplete(meta: Started, ...followers: readonly Started[]) {
-	await vi.waitFor(async () => expect(await isComplete(meta)).toBe(true), { timeout: 60_000 });
+	await vi.waitFor(async () => expect(await isComplete(meta)).toBe(true), { timeout: 300_000 });
 	for (const { registry } of [meta, ...followers]) {
 		await whenKnown(registry, () => registry.isComplete);
 	}
@@ -169,7 +169,7 @@ async function whenStored(backend: StorageBackend, isIt: (resource: Resource) =>
 			});
 			expect(stored.some(isIt)).toBe(true);
 		},
-		{ timeout: 60_000 },
+		{ timeout: 300_000 },
 	);
 }
 
@@ -265,7 +265,7 @@ describe("a meta deployment that was restored", () => {
 		});
 		const after = await restore(lab, meta, backup);
 		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		expect(after.registry.isComplete).toBe(false);
 		await whenKnown(alpha.registry, () => !alpha.registry.isComplete);
@@ -288,7 +288,7 @@ describe("a meta deployment that was restored", () => {
 		await alpha.stop();
 		const after = await restore(lab, meta, backup);
 		await vi.waitFor(() => expect(after.registry.awaited).toEqual(["the first deployment"]), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		expect(await isComplete(after)).toBe(false);
 		const again = await lab.start("alpha", "r1", { backend: alpha.backend });
@@ -363,7 +363,7 @@ describe("a meta deployment that was restored", () => {
 		await beta.stop();
 		const after = await restore(lab, meta, await backUp(meta.backend));
 		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await lab.delete(after, "beta-r1");
 		await whenComplete(after, alpha);
@@ -380,7 +380,7 @@ describe("a meta deployment that was restored", () => {
 		await vi.waitFor(
 			async () => expect([...(await deployments(after)).keys()]).not.toContain("beta-r1"),
 			{
-				timeout: 60_000,
+				timeout: 300_000,
 			},
 		);
 		const again = await lab.start("beta", "r1", { backend: beta.backend });
@@ -433,7 +433,7 @@ describe("a meta deployment that was restored", () => {
 		});
 		await whenComplete(after, again);
 		await vi.waitFor(async () => expect(await versionOf(after, "alpha-r1")).toBe("v1"), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 	});
 
@@ -510,7 +510,7 @@ describe("a meta deployment that was restored", () => {
 		await whenKnown(alpha.registry, () => alpha.registry.find("beta", "r1") !== undefined);
 		await beta.stop();
 		const after = await restore(lab, meta, backup);
-		await vi.waitFor(() => expect(after.registry.awaited).toHaveLength(1), { timeout: 60_000 });
+		await vi.waitFor(() => expect(after.registry.awaited).toHaveLength(1), { timeout: 300_000 });
 		const again = await restore(lab, after, after.backend);
 		expect(again.registry.self.uid).toBe(after.registry.self.uid);
 		expect(await isComplete(again)).toBe(false);
@@ -579,7 +579,7 @@ describe("a meta deployment that was restored", () => {
 		const another = await lab.start("alpha", "r1", { backend, address: "alpha-b" });
 		expect(another.registry.byUid(uid)).toBeUndefined();
 		await vi.waitFor(() => expect(after.registry.awaited).toEqual([`beta-r1 (${uid})`]), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		expect(reads.strong).toBeGreaterThan(1);
 		expect((await deployments(after)).get("beta-r1")).toBe(uid);
@@ -598,7 +598,7 @@ describe("a meta deployment that was restored", () => {
 		await vi.waitFor(
 			async () => expect([...(await deployments(after)).values()]).not.toContain(uid),
 			{
-				timeout: 60_000,
+				timeout: 300_000,
 			},
 		);
 	});
@@ -645,7 +645,7 @@ describe("a meta deployment that was started with an empty storage", () => {
 		const { registry } = again;
 		await vi.waitFor(
 			() => expect(registry.state).not.toEqual({ kind: "registering", lastProblem: "" }),
-			{ timeout: 60_000 },
+			{ timeout: 300_000 },
 		);
 		expect(registry.state).toMatchObject({
 			lastProblem: expect.stringContaining(`no meta deployment knows deployment ${uid}`),

@@ -46,7 +46,7 @@ async function whenStored({ backend }: Started, ...uids: string[]) {
 			expect(records.map((record) => record.case)).toContain("registry");
 			expect(stored).toEqual(expect.arrayContaining(uids));
 		},
-		{ timeout: 60_000 },
+		{ timeout: 300_000 },
 	);
 }
 
@@ -72,7 +72,7 @@ describe("a server whose backup was restored elsewhere", () => {
 					kind: "registering",
 					lastProblem: expect.stringContaining(`${uid} was taken over by`),
 				}),
-			{ timeout: 60_000 },
+			{ timeout: 300_000 },
 		);
 		expect(after.registry.state.kind).toBe("registered");
 	});
@@ -112,11 +112,11 @@ describe("a server whose backup was restored elsewhere", () => {
 				expect(registry.state).toMatchObject({
 					lastProblem: expect.stringContaining("taken over"),
 				}),
-			{ timeout: 60_000 },
+			{ timeout: 300_000 },
 		);
 		expect((await readDeploymentRecord(beta.backend))?.uid).toBe(uid);
 		await lab.change(meta, "beta-r1-2", { disabled: true });
-		await registry.ready(AbortSignal.timeout(60_000));
+		await registry.ready(AbortSignal.timeout(300_000));
 		expect(registry.self).toMatchObject({
 			name: "beta-r1",
 			predecessorUid: uid,
@@ -139,7 +139,7 @@ describe("a server whose backup was restored elsewhere", () => {
 			`${uid} was taken over by ${after.registry.self.uid}`,
 		);
 		await vi.waitFor(() => expect(alone.registry.state.kind).toBe("succeeded"), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await alone.stop();
 		expect((await readDeploymentRecord(backend))?.uid).toBe(uid);
@@ -197,7 +197,7 @@ describe("two restores of one backup that register at the same time", () => {
 			reason: expect.stringContaining("was restored from the same backup"),
 		});
 		await vi.waitFor(async () => expect((await readDeploymentRecord(two.backend))?.uid).toBe(""), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await second.stop();
 		const again = await lab.start("beta", "r1", two);
@@ -222,7 +222,7 @@ describe("a registration that arrives late", () => {
 		const { registry } = alpha;
 		await whenKnown(registry, () => registry.byUid(other) !== undefined);
 		await vi.waitFor(async () => expect(await registry.isDeleted(late)).toBe(true), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await whenKnown(registry, () => registry.byUid(late) === undefined);
 		expect(registry.byUid(other)).toBeDefined();
@@ -240,7 +240,7 @@ describe("a registration that arrives late", () => {
 		expect(again.registry.self).toMatchObject({ name: "beta-r1-2", predecessorUid: uid });
 		const { registry } = alpha;
 		await vi.waitFor(async () => expect(await registry.isDeleted(late)).toBe(true), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 	});
 });

@@ -69,7 +69,7 @@ async function storedAddresses(backend: StorageBackend): Promise<readonly string
 
 async function whenStored(backend: StorageBackend, record: string): Promise<void> {
 	await vi.waitFor(async () => expect(await readRecord(backend, record)).toBeDefined(), {
-		timeout: 60_000,
+		timeout: 300_000,
 	});
 }
 
@@ -82,7 +82,7 @@ it("an idle server knows where another deployment has started a server, without 
 	const address = "http://beta-2";
 	const idle = await lab.start("beta", "r1", { address, backend, controls: false });
 	const { uid } = alpha.registry.self;
-	await vi.waitFor(() => expect(manager.subscribed).toContain(uid), { timeout: 60_000 });
+	await vi.waitFor(() => expect(manager.subscribed).toContain(uid), { timeout: 300_000 });
 	await whenStored(alpha.backend, "registry");
 	// What follows is told by an event: the watch is open.
 	await whenStored(alpha.backend, "followers");
@@ -90,9 +90,9 @@ it("an idle server knows where another deployment has started a server, without 
 
 	await lab.start("alpha", "r1", { address: "http://alpha-2", backend: alpha.backend });
 	await vi.waitFor(async () => expect(await storedAddresses(backend)).toContain("http://alpha-2"), {
-		timeout: 60_000,
+		timeout: 300_000,
 	});
 	await alpha.stop();
 	const route = routeTo(idle.constraints.context, uid);
-	await vi.waitFor(() => idle.registry.client(uid).reportReleases({ route }), { timeout: 60_000 });
+	await vi.waitFor(() => idle.registry.client(uid).reportReleases({ route }), { timeout: 300_000 });
 });

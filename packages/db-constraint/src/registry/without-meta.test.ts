@@ -30,7 +30,7 @@ async function whenStored({ backend, registry }: Started, ...deployments: string
 			});
 			expect(stored).toEqual(expect.arrayContaining(known));
 		},
-		{ timeout: 60_000 },
+		{ timeout: 300_000 },
 	);
 }
 
@@ -143,7 +143,7 @@ describe("a deployment that can't reach a meta deployment", () => {
 		const metaAgain = await lab.start("meta", "r1", { backend: meta.backend });
 		await whenKnown(alone.registry, () => alone.registry.state.kind === "deleted");
 		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await alone.stop();
 		await metaAgain.stop();
@@ -169,10 +169,10 @@ describe("a deployment that can't reach a meta deployment", () => {
 		);
 		await whenKnown(alone.registry, () => alone.registry.state.kind === "deleted");
 		await vi.waitFor(async () => expect((await readDeploymentRecord(backend))?.uid).toBe(""), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await vi.waitFor(async () => expect(await alpha.registry.isDeleted(uid)).toBe(true), {
-			timeout: 60_000,
+			timeout: 300_000,
 		});
 		await alone.stop();
 		expect(await becomesReady(lab, backend)).toBe(false);
