@@ -2,7 +2,7 @@
 export async function eventually<Value>(
 	look: () => Promise<Value>,
 	holds: (value: Value) => boolean,
-	timeoutMs = 90_000,
+	timeoutMs = 300_000,
 ): Promise<Value> {
 	const end = Date.now() + timeoutMs;
 	for (;;) {

@@ -129,7 +129,7 @@ describe("the overview of a server", () => {
 			);
 			return { names: names?.map(({ name }) => name), total: overview?.leasesTotal };
 		};
-		await vi.waitFor(() => seenBy("operator"), 20_000);
+		await vi.waitFor(() => seenBy("operator"), 300_000);
 		const { total } = await seenBy("operator");
 		expect(await seenBy("operator")).toEqual({ names: [], total });
 		expect(await seenBy("ann")).toEqual({ names: ["tour-1"], total });

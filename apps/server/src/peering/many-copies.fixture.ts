@@ -152,7 +152,7 @@ export async function copyMany(count: number): Promise<Findings> {
 	const east = await ProcessCluster.start();
 	await each(count, (index) => west.resources.write({ resource: artist(`artist-${index}`) }));
 
-	const waitMs = 60_000 + count * 10;
+	const waitMs = 300_000 + count * 10;
 	const isRight = () =>
 		vi.waitFor(
 			async () => {

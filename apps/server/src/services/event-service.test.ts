@@ -56,7 +56,7 @@ describe("EventService", () => {
 		await vi.waitFor(async () => {
 			const all = await events.listEvents({}, as("operator"));
 			expect(all.events).toMatchObject([{ reason: "Booked", resource: { name: "miles" } }]);
-		});
+		}, 300_000);
 		expect((await events.listEvents({}, as("fan"))).events).toHaveLength(1);
 		expect((await events.listEvents({}, as("tenant"))).events).toEqual([]);
 		const named = { filter: { resource: idOf(Artist, "miles") } };

@@ -101,7 +101,7 @@ async function importing(
 		commits: () => commits,
 		/** Resolves when all streams are stored. */
 		async received() {
-			await vi.waitFor(() => expect(stored).toBe(streams.length), 15_000);
+			await vi.waitFor(() => expect(stored).toBe(streams.length), 300_000);
 		},
 	};
 }
@@ -111,11 +111,13 @@ describe("an import from a hostile peer", () => {
 		"stores no malformed generation or incarnation: %o",
 		async (described) => {
 			const { east } = await importing([[]], described);
-			await vi.waitFor(async () =>
-				expect(await east.report("copies")).toMatchObject({
-					state: "Failed",
-					message: "the peer has sent a malformed generation or incarnation",
-				}),
+			await vi.waitFor(
+				async () =>
+					expect(await east.report("copies")).toMatchObject({
+						state: "Failed",
+						message: "the peer has sent a malformed generation or incarnation",
+					}),
+				300_000,
 			);
 		},
 	);
@@ -153,11 +155,13 @@ describe("an import from a hostile peer", () => {
 	it("stores no more copies than it may have", async () => {
 		const sent = Array.from({ length: 100 }, (_, at) => copied(`x${at}`, ""));
 		const { east } = await importing([sent], {}, { maxCopies: 50 });
-		await vi.waitFor(async () =>
-			expect(await east.report("copies")).toMatchObject({
-				state: "TooManyCopies",
-				message: expect.stringContaining("more than the 50 copies and namespaces"),
-			}),
+		await vi.waitFor(
+			async () =>
+				expect(await east.report("copies")).toMatchObject({
+					state: "TooManyCopies",
+					message: expect.stringContaining("more than the 50 copies and namespaces"),
+				}),
+			300_000,
 		);
 		expect((await east.goods("copies")).length).toBeLessThan(50);
 	});

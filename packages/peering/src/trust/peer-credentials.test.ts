@@ -32,21 +32,26 @@ describe("the credential of a peering", () => {
 		await west.client.write({ resource: good("one", "") });
 		await east.import({ peer: "west", export: "goods", partition: "copies" });
 		east.run();
-		await vi.waitFor(async () => expect(await east.goods("copies")).toEqual(["one"]));
+		await vi.waitFor(async () => expect(await east.goods("copies")).toEqual(["one"]), 300_000);
 
 		await dial(east, "http://other");
-		await vi.waitFor(async () =>
-			expect(await east.report("copies")).toMatchObject({
-				state: "AddressChanged",
-				message: expect.stringContaining("with a new token of the other cluster"),
-			}),
+		await vi.waitFor(
+			async () =>
+				expect(await east.report("copies")).toMatchObject({
+					state: "AddressChanged",
+					message: expect.stringContaining("with a new token of the other cluster"),
+				}),
+			300_000,
 		);
 		expect(received).toEqual([]);
 		expect(await east.goods("copies")).toEqual(["one"]);
 
 		await dial(east, "http://west");
 		await west.client.write({ resource: good("two", "") });
-		await vi.waitFor(async () => expect(await east.goods("copies")).toEqual(["one", "two"]));
+		await vi.waitFor(
+			async () => expect(await east.goods("copies")).toEqual(["one", "two"]),
+			300_000,
+		);
 	});
 
 	it("is not forgotten by a comparison that had begun before its peering was established", async () => {
@@ -78,8 +83,9 @@ describe("the credential of a peering", () => {
 		await network.peer(east, north);
 		continued.resolve();
 		await east.import({ peer: "north", export: "none", partition: "copies" });
-		await vi.waitFor(async () =>
-			expect(await east.report("copies")).toMatchObject({ state: "ExportMissing" }),
+		await vi.waitFor(
+			async () => expect(await east.report("copies")).toMatchObject({ state: "ExportMissing" }),
+			300_000,
 		);
 		const { peerings } = await east.api.listPeerings({});
 		expect(peerings).toMatchObject([{ isEstablished: true }, { isEstablished: true }]);
