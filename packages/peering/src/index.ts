@@ -4,6 +4,7 @@ export {
 	type PeeringCalls,
 	type Peerings,
 	type PeeringsOptions,
+	type PeeringsState,
 	type ReportImport,
 } from "./peering.ts";
 export { Record as PeeringRecordType } from "./records/peering-records.ts";

@@ -7,7 +7,8 @@ import type { TypeRegistry } from "@plinth/resource";
 import type { LeaseHold, LeaseManager, Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import type { ConnectPeer } from "./connect.ts";
-import { Importer } from "./import/importer.ts";
+import { ExportStreams, type StreamedExport } from "./export/export-streams.ts";
+import { Importer, type RunningImport } from "./import/importer.ts";
 import { peeringLimits } from "./limits.ts";
 import { OwnIdentity } from "./records/cluster-identity.ts";
 import { createExchangeService } from "./services/exchange-service.ts";
@@ -51,12 +52,22 @@ export interface PeeringCalls {
 	readonly write: (resource: Resource, call: HandlerContext) => Promise<Resource>;
 }
 
+/** What a server imports and exports. */
+export interface PeeringsState {
+	/** The imports that this server runs: all, or none. */
+	readonly imports: readonly RunningImport[];
+	/** What was streamed to peers since this server has started. */
+	readonly exports: readonly StreamedExport[];
+}
+
 /** The peerings of a server. */
 export interface Peerings {
 	/** The service for clusters of other owners. It authenticates its callers itself, by the credentials of peers. */
 	readonly exchangeService: ServiceImpl<typeof PeerExchangeService>;
 	/** The service for users. */
 	peeringService(calls: PeeringCalls): ServiceImpl<typeof PeeringService>;
+	/** What this server imports and exports. */
+	state(): Promise<PeeringsState>;
 	/** Runs the imports, on one server of the cluster at a time, until the signal aborts. Never rejects. */
 	run(signal: AbortSignal): Promise<void>;
 }
@@ -78,9 +89,10 @@ export function createPeerings(options: PeeringsOptions): Peerings {
 			}
 		},
 	});
+	const streams = new ExportStreams({ backend, registry, identity, access, runtime });
 	return {
 		exchangeService: createExchangeService({
-			...{ backend, registry, identity, access, runtime, logger },
+			...{ streams, identity, access, logger },
 			onEstablished: (peer) => logger.info({ peering: peer.name }, "peering established"),
 		}),
 		peeringService: (calls) =>
@@ -88,6 +100,7 @@ export function createPeerings(options: PeeringsOptions): Peerings {
 				...{ backend, access, credentials, importer, runtime, logger },
 				...calls,
 			}),
+		state: async () => ({ imports: await importer.state(), exports: streams.state }),
 		run: (signal) => importer.run(signal),
 	};
 }

@@ -1,5 +1,5 @@
 import {
-	type AggregationTemporality,
+	AggregationTemporality,
 	type CollectionResult,
 	type HistogramMetricData,
 	type IMetricReader,
@@ -16,7 +16,11 @@ export interface HistogramSource {
 	readonly histograms: readonly BoundHistogram[];
 }
 
-/** Gives a reader of metrics the bound histograms too, which OpenTelemetry's provider doesn't know. */
+/**
+ * Gives a reader of metrics the bound histograms too, which OpenTelemetry's provider doesn't know. Observable gauges are delta
+ * for it, whose values have no temporality: the cumulative ones of OpenTelemetry go on with the last value of what is not
+ * observed any more, such as the state that an import has left.
+ */
 export class HistogramReader implements IMetricReader {
 	readonly #reader: IMetricReader;
 	readonly #source: HistogramSource;
@@ -35,8 +39,10 @@ export class HistogramReader implements IMetricReader {
 		return this.#reader.selectAggregation(...args);
 	}
 
-	selectAggregationTemporality(...args: Parameters<IMetricReader["selectAggregationTemporality"]>) {
-		return this.#reader.selectAggregationTemporality(...args);
+	selectAggregationTemporality(type: InstrumentType): AggregationTemporality {
+		return type === InstrumentType.OBSERVABLE_GAUGE
+			? AggregationTemporality.DELTA
+			: this.#reader.selectAggregationTemporality(type);
 	}
 
 	selectCardinalityLimit(...args: Parameters<IMetricReader["selectCardinalityLimit"]>) {

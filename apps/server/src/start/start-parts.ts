@@ -12,6 +12,7 @@ import { admitWatches } from "../limits/watch-admission.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
 import { auditWrites } from "../operations/audit.ts";
 import { observeControllers } from "../operations/controller-metrics.ts";
+import { observePeerings } from "../operations/peering-metrics.ts";
 import { Readiness } from "../operations/readiness.ts";
 import { ownOverview } from "../overview/own-overview.ts";
 import { ProcessProbe } from "../overview/process-probe.ts";
@@ -92,6 +93,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 			writeStatus: (request, call) => interfaces.trustedCloned.writeStatus(request, call),
 		}),
 	});
+	observePeerings(telemetry.metrics.meter, peerings);
 	const parts = { ...validated, ...telemetry, ...requestLimits, ...storage };
 	const prepared = { ...parts, readiness, cluster, peerings };
 	let manager: ControllerManager | undefined;

@@ -28,6 +28,22 @@ it("a window has room until its messages or bytes are in flight, and again as th
 	expect(await hasRoom(window)).toBe(true);
 });
 
+it("a window tells how many messages are not acknowledged, and how long the oldest of them has waited", async () => {
+	const clock = new FakeClock();
+	const window = new SendWindow(limits, clock);
+	const state = () => [window.sent, window.unacknowledged, window.oldestMs];
+	expect(state()).toEqual([0, 0, 0]);
+	window.send(1);
+	await clock.advance(20);
+	window.send(1);
+	await clock.advance(5);
+	expect(state()).toEqual([2, 2, 25]);
+	window.acknowledge(1n);
+	expect(state()).toEqual([2, 1, 5]);
+	window.acknowledge(2n);
+	expect(state()).toEqual([2, 0, 0]);
+});
+
 it("a window that stays full ends with Aborted", async () => {
 	const clock = new FakeClock();
 	const window = new SendWindow(limits, clock);

@@ -13,8 +13,8 @@ export interface SendWindowLimits {
 export class SendWindow {
 	readonly #limits: SendWindowLimits;
 	readonly #clock: Clock;
-	/** The sizes of the messages in flight, by their sequence. */
-	readonly #inFlight = new Map<bigint, number>();
+	/** The messages in flight, by their sequence: the oldest is the first. */
+	readonly #inFlight = new Map<bigint, { readonly bytes: number; readonly sentMs: number }>();
 	#bytes = 0;
 	#sequence = 0n;
 	#room: PromiseWithResolvers<void> | undefined;
@@ -24,17 +24,33 @@ export class SendWindow {
 		this.#clock = clock;
 	}
 
+	/** How many messages were sent. */
+	get sent(): number {
+		return Number(this.#sequence);
+	}
+
+	/** How many of them are not acknowledged. */
+	get unacknowledged(): number {
+		return this.#inFlight.size;
+	}
+
+	/** How long ago the oldest of those was sent, in milliseconds; 0 if there is none. */
+	get oldestMs(): number {
+		const [oldest] = this.#inFlight.values();
+		return oldest === undefined ? 0 : this.#clock.monotonic() - oldest.sentMs;
+	}
+
 	/** Counts a message, and returns its sequence. */
 	send(bytes: number): bigint {
 		this.#sequence += 1n;
-		this.#inFlight.set(this.#sequence, bytes);
+		this.#inFlight.set(this.#sequence, { bytes, sentMs: this.#clock.monotonic() });
 		this.#bytes += bytes;
 		return this.#sequence;
 	}
 
 	/** The peer has stored all messages up to that one. */
 	acknowledge(sequence: bigint): void {
-		for (const [sent, bytes] of this.#inFlight) {
+		for (const [sent, { bytes }] of this.#inFlight) {
 			if (sent > sequence) {
 				break;
 			}

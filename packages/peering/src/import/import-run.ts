@@ -182,7 +182,7 @@ export class ImportRun {
 			call,
 		);
 		const inbox = new Inbox();
-		readInto(inbox, stream, () => live.heard()).catch((failure: unknown) => inbox.fail(failure));
+		readInto(inbox, stream, () => live.received()).catch((failure: unknown) => inbox.fail(failure));
 		let streamId = "";
 		for (;;) {
 			const silence = new AbortController();

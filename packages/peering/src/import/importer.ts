@@ -29,7 +29,7 @@ import type { PeerCredentials } from "../trust/peer-credentials.ts";
 import { Import, Peering } from "../types.ts";
 import { ImportRun } from "./import-run.ts";
 import { ImportStore } from "./import-store.ts";
-import { LiveImport } from "./live-import.ts";
+import { type ImportState, LiveImport } from "./live-import.ts";
 
 /** Options of `Importer`. */
 export interface ImporterOptions {
@@ -68,6 +68,23 @@ interface Declared<Data> {
 	readonly data: Data;
 }
 
+/** The state of an import that this server runs. Durations are in milliseconds. */
+export interface RunningImport {
+	/** The name of the Import. */
+	readonly name: string;
+	readonly state: ImportState;
+	/** For how long the copies have been behind; -1 if they were never complete. */
+	readonly lagMs: number;
+	/** How long ago the peer was heard; -1 if never. */
+	readonly ageMs: number;
+	/** Messages that were received since the import was started here, heartbeats included. */
+	readonly messages: number;
+	/** Resources and types that could not be copied. */
+	readonly leftOut: number;
+	/** The number of copies, by type key. */
+	readonly copies: ReadonlyMap<string, number>;
+}
+
 /** A run of an import. */
 interface Running {
 	/** What it was started for: if this changes, it is started again. */
@@ -100,6 +117,22 @@ export class Importer {
 	/** What this server knows of the imports that it runs, by the uid of the Import. */
 	live(importUid: string): LiveImport | undefined {
 		return this.#running.get(importUid)?.live;
+	}
+
+	/** The state of each import that this server runs. */
+	async state(): Promise<readonly RunningImport[]> {
+		const running = [...this.#running.values()];
+		return Promise.all(
+			running.map(async ({ live, store }) => ({
+				name: store.record.import,
+				state: live.state,
+				lagMs: live.lagMs,
+				ageMs: live.ageMs,
+				messages: live.messages,
+				leftOut: Number(store.record.leftOutTotal),
+				copies: await store.counts(),
+			})),
+		);
 	}
 
 	/** Runs until the signal aborts. Waits for the lease only once there is a peering. Never rejects. */

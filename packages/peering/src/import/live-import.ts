@@ -38,6 +38,8 @@ export class LiveImport {
 	currentMs = 0;
 	/** Whether everything that was received is stored, and the peer had nothing more to send. */
 	isCurrent = false;
+	/** The messages of the peer's streams, heartbeats included. */
+	messages = 0;
 
 	constructor(clock: Clock) {
 		this.#clock = clock;
@@ -51,6 +53,11 @@ export class LiveImport {
 
 	heard(): void {
 		this.heardMs = this.#clock.now();
+	}
+
+	received(): void {
+		this.messages += 1;
+		this.heard();
 	}
 
 	current(): void {
