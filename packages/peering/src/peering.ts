@@ -1,4 +1,4 @@
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
 import type { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import type { ImportRecord } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
@@ -29,6 +29,13 @@ export interface PeeringsOptions {
 	readonly logger: Logger;
 	/** The copies that one import stores, with their namespaces; 200,000 by default. Above it, the import stops. */
 	readonly maxCopies?: number | undefined;
+	/**
+	 * Called when a call of a peer has a wrong token or credential. Returns the error of the call, which may be another one than
+	 * the one that says so.
+	 */
+	readonly wrongCredential?:
+		| ((call: HandlerContext, failure: ConnectError) => ConnectError)
+		| undefined;
 	/** Reports the state of an Import in its status. A failure is logged, and tried again later. */
 	readonly report: ReportImport;
 }
@@ -93,6 +100,7 @@ export function createPeerings(options: PeeringsOptions): Peerings {
 	return {
 		exchangeService: createExchangeService({
 			...{ streams, identity, access, logger },
+			wrongCredential: options.wrongCredential ?? ((_, failure) => failure),
 			onEstablished: (peer) => logger.info({ peering: peer.name }, "peering established"),
 		}),
 		peeringService: (calls) =>

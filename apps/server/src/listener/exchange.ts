@@ -150,6 +150,11 @@ export class Exchange implements ResponseListener {
 		response.listen(this);
 	}
 
+	/** The IP address of the client, which an agent may have named; empty if it is not known. */
+	get clientAddress(): string {
+		return (this.#request.client ?? this.#request.connection).remoteAddress;
+	}
+
 	finished(): void {
 		this.#hasFinished = true;
 		if (this.#lastBytes > 0) {

@@ -2,14 +2,19 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ID, ResourceService } from "@plinth/proto";
+import { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { gvkKey } from "@plinth/resource";
 import type { CallObserver } from "@plinth/rpc-server";
 import type { Clock, Logger } from "@plinth/runtime";
 import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
 import { type Rate, RateLimiter } from "../limits/rate-limiter.ts";
+import { hadWrongCredential } from "../limits/wrong-credentials.ts";
 
-/** The methods that check a write without making it. */
-const withoutWrites: ReadonlySet<DescMethod> = new Set([ResourceService.method.mutateAndValidate]);
+/** The methods that store nothing: one checks a write without making it, the other one lets a stream go on. */
+const withoutWrites: ReadonlySet<DescMethod> = new Set([
+	ResourceService.method.mutateAndValidate,
+	PeerExchangeService.method.acknowledge,
+]);
 
 /** Whether a call of the method can change something, and so is audited. */
 function isWrite(method: DescMethod): boolean {
@@ -32,6 +37,10 @@ export function auditWrites(logger: Logger): CallObserver {
 			}
 			return {
 				ended(failure) {
+					if (hadWrongCredential(values)) {
+						// As a call without a valid token: `auditRefusals`.
+						return;
+					}
 					const subject = callerOf(values)?.subject;
 					const result = failure === undefined ? "ok" : resultOf(failure);
 					const audit = { subject, method: nameOf(method), ...target(message), result };

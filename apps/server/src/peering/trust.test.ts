@@ -279,6 +279,7 @@ describe("the credential of a peer", { timeout: 300_000 }, () => {
 		}
 		expect(await textOf(east)).not.toContain(tokenSecret);
 		expect(lines.join("\n")).toContain("PeeringService/Establish");
+		expect(lines.join("\n")).not.toContain("PeerExchangeService/Acknowledge");
 	});
 
 	it("is sent over TLS to a cluster whose certificate is checked against the token's CA", async () => {

@@ -5,6 +5,7 @@ import { IncompleteMessages } from "../decoding/incomplete-messages.ts";
 import { RequestMeter, type RequestMeterOptions } from "../decoding/request-meter.ts";
 import { CallGate } from "../limits/call-gate.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
+import { WrongCredentials } from "../limits/wrong-credentials.ts";
 import { Exchanges } from "../listener/exchanges.ts";
 import { tokenlessServices } from "../services/register-services.ts";
 import type { StartContext } from "./start-context.ts";
@@ -14,6 +15,7 @@ import type { ValidatedOptions } from "./validate-options.ts";
 /** The limits that each request passes. */
 export interface RequestLimits {
 	readonly gate: CallGate;
+	readonly wrongCredentials: WrongCredentials;
 	readonly turns: EventLoopTurns;
 	readonly exchanges: Exchanges;
 	readonly meter: RequestMeter;
@@ -70,5 +72,6 @@ export function createRequestLimits(
 	});
 	const exchanges = new Exchanges({ clock, logger, limits, onCut: calls.cut });
 	calls.observeExchanges(exchanges);
-	return { gate, turns, exchanges, meter, internalMeter };
+	const wrongCredentials = new WrongCredentials({ clock, onRefused });
+	return { gate, wrongCredentials, turns, exchanges, meter, internalMeter };
 }

@@ -89,6 +89,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 		leases: storage.leases,
 		connect: connectPeer(context.runtime.clock),
 		...{ runtime: context.runtime, logger },
+		wrongCredential: (call, failure) => requestLimits.wrongCredentials.refuse(call, failure),
 		report: reportImports({
 			writeStatus: (request, call) => interfaces.trustedCloned.writeStatus(request, call),
 		}),

@@ -1,4 +1,9 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import {
+	Code,
+	type ConnectError,
+	type HandlerContext,
+	type ServiceImpl,
+} from "@connectrpc/connect";
 import type { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import type { Logger } from "@plinth/runtime";
 import type { ExportStreams } from "../export/export-streams.ts";
@@ -12,6 +17,8 @@ export interface ExchangeServiceOptions {
 	readonly identity: OwnIdentity;
 	readonly access: PeerAccess;
 	readonly logger: Logger;
+	/** Returns the error for a call whose token or credential is wrong, in place of the one that says so. */
+	readonly wrongCredential: (call: HandlerContext, failure: ConnectError) => ConnectError;
 	/** Called when a peer has exchanged its token. */
 	readonly onEstablished: (peer: Peer) => void;
 }
@@ -21,26 +28,30 @@ export function createExchangeService(
 	options: ExchangeServiceOptions,
 ): ServiceImpl<typeof PeerExchangeService> {
 	const { streams, identity, access, logger } = options;
-	const explain = async <T>(work: () => Promise<T>): Promise<T> => {
+	const explained = (failure: unknown, call: HandlerContext) => {
+		const error = explainFailure(failure, logger);
+		return error.code === Code.Unauthenticated ? options.wrongCredential(call, error) : error;
+	};
+	const explain = async <T>(call: HandlerContext, work: () => Promise<T>): Promise<T> => {
 		try {
 			return await work();
 		} catch (failure) {
-			throw explainFailure(failure, logger);
+			throw explained(failure, call);
 		}
 	};
 	return {
-		exchangeToken: (request) =>
-			explain(async () => {
+		exchangeToken: (request, call) =>
+			explain(call, async () => {
 				options.onEstablished(await access.exchange(request));
 				return { cluster: (await identity.get()).uid };
 			}),
 		rotateCredential: ({ credentialHash }, call) =>
-			explain(async () => {
+			explain(call, async () => {
 				await access.rotate(call, Uint8Array.from(credentialHash));
 				return {};
 			}),
 		getExport: ({ protocolVersion, export: name }, call) =>
-			explain(async () => {
+			explain(call, async () => {
 				const peer = await access.authenticate(call);
 				checkVersion(protocolVersion);
 				const { generation, types, incarnation } = await streams.offered(peer, name);
@@ -50,11 +61,11 @@ export function createExchangeService(
 			try {
 				yield* streams.open(request, call);
 			} catch (failure) {
-				throw explainFailure(failure, logger);
+				throw explained(failure, call);
 			}
 		},
 		acknowledge: ({ streamId, sequence }, call) =>
-			explain(async () => {
+			explain(call, async () => {
 				streams.acknowledge(await access.authenticate(call), streamId, sequence);
 				return {};
 			}),
