@@ -22,6 +22,11 @@ export interface FollowOptions<Names extends string> {
 	 * rejects; later the error is logged, the previous contents stay in effect, and the next change is tried.
 	 */
 	readonly apply: (contents: Readonly<Record<Names, string>>) => void;
+	/**
+	 * Called after each check but that at the start, with what is wrong with the files as they are now; empty if they are in
+	 * effect.
+	 */
+	readonly onChecked?: (problem: string) => void;
 }
 
 const defaultEveryMs = 2_000;
@@ -35,9 +40,11 @@ const defaultEveryMs = 2_000;
 export async function followFiles<Names extends string>(
 	options: FollowOptions<Names>,
 ): Promise<FollowedFiles> {
-	const { files, clock, logger, apply, pollIntervalMs = defaultEveryMs } = options;
+	const { files, clock, logger, apply, pollIntervalMs = defaultEveryMs, onChecked } = options;
 	const names = Object.keys(files).filter((name): name is Names => Object.hasOwn(files, name));
 	let last = "";
+	/** Why `last` was refused; `undefined` if it is in effect. */
+	let refusal: { readonly reason: unknown } | undefined;
 	let problem = "";
 	let closed = false;
 	let timer: Timer | undefined;
@@ -48,13 +55,19 @@ export async function followFiles<Names extends string>(
 			names.map(async (name) => [name, await textOf(files[name])] as const),
 		);
 		const seen = JSON.stringify(entries);
-		if (seen === last) {
-			return;
+		if (seen !== last) {
+			last = seen;
+			refusal = undefined;
+			try {
+				// Each name has its content: they are the entries of `names`.
+				apply(Object.fromEntries(entries) as Record<Names, string>);
+			} catch (reason) {
+				refusal = { reason };
+			}
 		}
-		last = seen;
-		// Each name has its content: they are the entries of `names`.
-		apply(Object.fromEntries(entries) as Record<Names, string>);
-		problem = "";
+		if (refusal !== undefined) {
+			throw refusal.reason;
+		}
 	};
 	const checkAgain = async () => {
 		const before = last;
@@ -62,7 +75,10 @@ export async function followFiles<Names extends string>(
 			await read();
 			if (last !== before) {
 				logger.info({ files: Object.values(files) }, "reloaded changed files");
+			} else if (problem !== "") {
+				logger.info({ files: Object.values(files) }, "the files are there again, and unchanged");
 			}
+			problem = "";
 		} catch (failure) {
 			const message = failure instanceof Error ? failure.message : String(failure);
 			// Logged once per problem, which may persist.
@@ -74,6 +90,7 @@ export async function followFiles<Names extends string>(
 				);
 			}
 		}
+		onChecked?.(problem);
 	};
 	const check = () => {
 		checking ??= checkAgain().finally(() => {

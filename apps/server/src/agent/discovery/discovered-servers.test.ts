@@ -78,11 +78,38 @@ describe("an agent with a file of servers", () => {
 		expect(await curl(`${agent.address}/readyz`)).toMatch(
 			new RegExp(`${server.address}: ready\nfile:.* since then: ${file}:2: "b" is not the address`),
 		);
-		expect(await metric(agent.address, "plinth_agent_discovery_failures")).toBe(1);
+		const failures = () => metric(agent.address, "plinth_agent_discovery_failures");
+		const ofMalformed = await failures();
+		expect(ofMalformed).toBeGreaterThan(0);
+		await agent.reload();
+		expect(await failures()).toBeGreaterThan(ofMalformed);
 		await rm(file);
 		await agent.reload();
-		expect(await curl(`${agent.address}/readyz`)).toContain(`${server.address}: ready`);
+		expect(await curl(`${agent.address}/readyz`)).toMatch(
+			new RegExp(`^ready\n${server.address}: ready\nfile:.* since then: ${file}: no such file`),
+		);
+		const ofMissing = await failures();
+		await agent.reload();
+		expect(await failures()).toBeGreaterThan(ofMissing);
 		expect((await post(openSession(agent.address), read, "{}").ended).status).toBe("200");
+		await write(file, server.address);
+		await agent.reload();
+		expect(await curl(`${agent.address}/readyz`)).not.toContain("since then");
+	});
+
+	it("is well again when the same file is back", async () => {
+		const server = await startUpstream(respondWith({}));
+		const file = await listFile(server.address);
+		const agent = await startTestAgent([], { discover: discoverySource(`file:${file}`) });
+		await readiness(agent.address, new RegExp(`${server.address}: ready`));
+		for (let time = 0; time < 2; time += 1) {
+			await rm(file);
+			await agent.reload();
+			expect(await curl(`${agent.address}/readyz`)).toContain(`since then: ${file}: no such file`);
+			await write(file, server.address);
+			await agent.reload();
+			expect(await curl(`${agent.address}/readyz`)).not.toContain("since then");
+		}
 	});
 
 	it("does not start without the file, or with one that is malformed", async () => {
@@ -143,6 +170,12 @@ describe("an agent with a name of servers", () => {
 			bodies.add((await post(session, read, "{}").ended).body);
 		}
 		expect([...bodies].sort()).toEqual(['{"from":"found"}', '{"from":"named"}']);
+		records.addresses = [];
+		await agent.reload();
+		await readiness(
+			agent.address,
+			new RegExp(`^ready\n[^]*${found.address}: ready\ndns:.*1 server was found at .* has no`),
+		);
 	});
 
 	it("is not ready until servers are found, and says why", async () => {

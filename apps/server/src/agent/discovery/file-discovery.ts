@@ -6,7 +6,8 @@ import { FoundServers } from "./found-servers.ts";
 import { parseServerList } from "./server-list.ts";
 
 /**
- * Reads the servers from a file, again when it changes. Of a file that is malformed, nothing is used.
+ * Reads the servers from a file, again when it changes. While it is malformed or gone, the servers from before are used, and
+ * each check is a failure.
  *
  * @throws FileError if the file can't be read at the start, or is malformed.
  */
@@ -21,14 +22,8 @@ export async function discoverByFile(
 		files = await followFiles({
 			files: { servers: path },
 			...{ clock, logger },
-			apply: ({ servers }) => {
-				try {
-					found.apply(parseServerList(path, servers));
-				} catch (failure) {
-					found.failed(failure);
-					throw failure;
-				}
-			},
+			apply: ({ servers }) => found.apply(parseServerList(path, servers)),
+			onChecked: (problem) => (problem === "" ? found.unchanged() : found.failed(problem)),
 		});
 	} catch (cause) {
 		throw new FileError(

@@ -19,8 +19,13 @@ export class FoundServers {
 	/** Uses what was found. */
 	apply(servers: readonly ServerTarget[]): void {
 		this.#context.apply(servers);
-		const foundAtMs = this.#context.clock.now();
-		this.#status = { ...this.#status, servers: servers.length, foundAtMs, problem: "" };
+		this.#status = { ...this.#status, servers: servers.length };
+		this.unchanged();
+	}
+
+	/** The servers from before were found again. */
+	unchanged(): void {
+		this.#status = { ...this.#status, foundAtMs: this.#context.clock.now(), problem: "" };
 	}
 
 	/** Nothing was found: the servers from before stay. */
