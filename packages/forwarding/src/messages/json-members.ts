@@ -43,6 +43,26 @@ export function visitMembers(
 	}
 }
 
+/** As `visitMembers`, for the elements of an array. */
+function visitElements(
+	bytes: Uint8Array,
+	start: number,
+	visit: (elementStart: number) => number,
+): number {
+	let position = skipSpace(bytes, start + 1);
+	if (bytes[position] === closeBracket) {
+		return position + 1;
+	}
+	for (;;) {
+		position = skipSpace(bytes, visit(position));
+		if (bytes[position] === closeBracket) {
+			return position + 1;
+		}
+		expect(bytes, position, comma);
+		position = skipSpace(bytes, position + 1);
+	}
+}
+
 /** The position after a value, which may be of any kind. What is inside is not checked. @throws MalformedMessage */
 export function skipValue(bytes: Uint8Array, start: number): number {
 	let depth = 0;
@@ -78,6 +98,33 @@ export function skipValue(bytes: Uint8Array, start: number): number {
 		position += 1;
 	}
 	throw new MalformedMessage("a value is cut off");
+}
+
+/**
+ * Checks that no object has two members of one name, as servers do. Of a field, the names in camel case and as in its proto
+ * are one.
+ *
+ * @returns the position after the value.
+ * @throws MalformedMessage that names the member.
+ */
+export function checkUniqueMembers(bytes: Uint8Array, start = 0): number {
+	const position = skipSpace(bytes, start);
+	if (bytes[position] === openBrace) {
+		const names = new Set<string>();
+		return visitMembers(bytes, position, (written, valueStart) => {
+			const name = String(JSON.parse(`"${written}"`)).replace(/_+(.)/g, (_, next) =>
+				next.toUpperCase(),
+			);
+			if (names.has(name)) {
+				throw new MalformedMessage(`${name} is given twice`);
+			}
+			names.add(name);
+			return checkUniqueMembers(bytes, valueStart);
+		});
+	}
+	return bytes[position] === openBracket
+		? visitElements(bytes, position, (element) => checkUniqueMembers(bytes, element))
+		: skipValue(bytes, position);
 }
 
 /** The string that begins there, with its escapes as they are written, and where it ends. @throws MalformedMessage */

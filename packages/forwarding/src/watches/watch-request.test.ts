@@ -1,5 +1,15 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { WatchListRequestSchema, WatchSetRequestSchema } from "@plinth/proto";
+import {
+	create,
+	fromBinary,
+	fromJsonString,
+	type MessageInitShape,
+	toBinary,
+} from "@bufbuild/protobuf";
+import {
+	WatchListRequestSchema,
+	WatchSetRequest_WatchSchema,
+	WatchSetRequestSchema,
+} from "@plinth/proto";
 import { describe, expect, it } from "vitest";
 import { type Resumption, readRequest } from "./watch-request.ts";
 
@@ -97,6 +107,58 @@ describe("the request of a watch", () => {
 	it("of a set in Protobuf is not read if a watch has no request", () => {
 		const set = create(WatchSetRequestSchema, { watches: [{ id: "a" }] });
 		expect(() => readRequest("WatchSet", "binary", toBinary(WatchSetRequestSchema, set))).toThrow();
+	});
+
+	it.each([
+		'{"bookmarks":true,"bookmarks":false}',
+		'{"bookmarks":true,"\\u0062ookmarks":true}',
+		'{"afterVersion":"5","after_version":"6"}',
+		'{"namePrefix":"a","afterVersion":"5","name_prefix":null}',
+		'{"type":{"kind":"A","group":"g","kind":"B"}}',
+		'{"watches":[],"watches":[{"id":"a","request":{}}]}',
+		'{"watches":[{"id":"a","request":{}},{"id":"b","id":"c","request":{}}]}',
+		'{"watches":[{"id":"a","request":{"bookmarks":true,"bookmarks":true}}]}',
+	])("is not read if it has a member twice, which servers refuse: %s", (text) => {
+		const isSet = text.includes("watches");
+		const schema = isSet ? WatchSetRequestSchema : WatchListRequestSchema;
+		expect(() => fromJsonString(schema, text)).toThrow(/duplicate|multiple times/);
+		const method = isSet ? "WatchSet" : "WatchList";
+		expect(() => readRequest(method, "json", Buffer.from(text))).toThrow(/is given twice/);
+	});
+
+	it("is read if members of different objects have one name, whatever their values have in them", () => {
+		const text = ` {"type" : {"kind":"A","group":"kind"}, "tenancy":{} ,"namePrefix":"a\\"{\\"b"} `;
+		const read = readRequest("WatchList", "json", Buffer.from(text));
+		expect(parsed(read.resumed(() => "as-requested"))).toEqual({
+			...JSON.parse(text),
+			bookmarks: true,
+		});
+		const watches = ["a", "b"].map((id) => ({
+			id,
+			request: { type: { kind: id }, bookmarks: true },
+		}));
+		for (const set of [{ watches }, { watches: [watches[0]] }, { watches: [] }]) {
+			const readSet = readRequest("WatchSet", "json", json(set));
+			expect(parsed(readSet.resumed(() => "as-requested"))).toEqual(set);
+		}
+	});
+
+	it("of a set in Protobuf is the sum of the requests of a watch, if it has several", () => {
+		const watch = (init: MessageInitShape<typeof WatchListRequestSchema>) =>
+			toBinary(
+				WatchSetRequest_WatchSchema,
+				create(WatchSetRequest_WatchSchema, { id: "a", request: init }),
+			);
+		const bytes = Buffer.concat([
+			watch({ afterVersion: "5", bookmarks: true }),
+			watch({ namePrefix: "a" }),
+		]);
+		const set = Buffer.concat([Buffer.from([0x0a, bytes.length]), bytes]);
+		expect(fromBinary(WatchSetRequestSchema, set).watches).toMatchObject([
+			{ id: "a", request: { afterVersion: "5", bookmarks: true, namePrefix: "a" } },
+		]);
+		const read = readRequest("WatchSet", "binary", set);
+		expect([[...read.versions], [...read.bookmarked]]).toEqual([[["a", "5"]], ["a"]]);
 	});
 
 	it.each(["[]", '{"bookmarks":"yes"}', '{"afterVersion":5}', "no JSON"])(

@@ -1,3 +1,4 @@
+import { checkUniqueMembers } from "../messages/json-members.ts";
 import {
 	encodeField,
 	encodeNumberField,
@@ -57,12 +58,13 @@ function binarySet(message: Uint8Array): WatchRequest {
 			throw new MalformedMessage(`the set has an unknown field ${number}`);
 		}
 		let id = "";
-		let request: { readonly version: string; readonly bookmarks: boolean } | undefined;
+		let request: ListRequest | undefined;
 		visitFields(message, start, end, (field, fieldStart, fieldEnd) => {
 			if (field === fields.watch.id) {
 				id = Buffer.from(message.subarray(fieldStart, fieldEnd)).toString("utf8");
 			} else if (field === fields.watch.request) {
-				request = scanListRequest(message, fieldStart, fieldEnd);
+				// An embedded message that occurs twice is merged.
+				request = scanListRequest(message, fieldStart, fieldEnd, request);
 			}
 		});
 		if (request === undefined) {
@@ -83,7 +85,6 @@ function binarySet(message: Uint8Array): WatchRequest {
 					if (resumption === "omitted") {
 						return [];
 					}
-					// An embedded message that occurs twice is merged.
 					const changes = encodeField(fields.watch.request, changesFor(resumption));
 					return [encodeField(fields.setRequest.watches, Buffer.concat([bytes, changes]))];
 				}),
@@ -91,9 +92,19 @@ function binarySet(message: Uint8Array): WatchRequest {
 	};
 }
 
-function scanListRequest(message: Uint8Array, from: number, to: number) {
-	let version = "";
-	let bookmarks = false;
+interface ListRequest {
+	readonly version: string;
+	readonly bookmarks: boolean;
+}
+
+/** @param before - what an earlier part of the same request has. */
+function scanListRequest(
+	message: Uint8Array,
+	from: number,
+	to: number,
+	before: ListRequest = { version: "", bookmarks: false },
+): ListRequest {
+	let { version, bookmarks } = before;
 	visitFields(
 		...([message, from, to] as const),
 		(number, start, end) => {
@@ -159,7 +170,12 @@ function jsonSet(message: Uint8Array): WatchRequest {
 	};
 }
 
+/**
+ * Parses a request, which is sent to servers as it was understood here. What they refuse must not become a request that they
+ * accept: `JSON.parse` takes the last of two members of one name.
+ */
 function parse(message: Uint8Array): unknown {
+	checkUniqueMembers(message);
 	return JSON.parse(new TextDecoder().decode(message));
 }
 
