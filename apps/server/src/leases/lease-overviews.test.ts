@@ -3,10 +3,17 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { LeaseKind, OverviewSchema } from "@plinth/proto/gen/plinth/server/v1/server_service_pb.js";
 import { LocalLeases, LocalTimedLeases } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { GrantedLeases } from "./granted-leases.ts";
 import { HeldLeases } from "./held-leases.ts";
-import { leasesOfServer, mergeLeases, mostLeases, withVisibleLeases } from "./lease-overviews.ts";
+import {
+	type LeaseReport,
+	leasesOfServer,
+	mergeLeases,
+	mostLeases,
+	withVisibleLeases,
+} from "./lease-overviews.ts";
 
 const forever = new AbortController().signal;
 const now = AbortSignal.abort();
@@ -87,7 +94,7 @@ describe("the leases of a server", () => {
 		expect(report().leasesTotal).toBe(0);
 	});
 
-	it("are limited, those of servers first, and all are counted", async () => {
+	it("are all, those of servers first", async () => {
 		const { server } = cluster();
 		const { held, granted, report } = server("host/1");
 		for (let at = 0; at < 150; at += 1) {
@@ -95,7 +102,7 @@ describe("the leases of a server", () => {
 		}
 		await held.acquire("controllers", forever);
 		const { leases, leasesTotal } = report();
-		expect([leases.length, leasesTotal, leases[0]?.name]).toEqual([mostLeases, 151, "controllers"]);
+		expect([leases.length, leasesTotal, leases[0]?.name]).toEqual([151, 151, "controllers"]);
 	});
 
 	it("that clients leave to expire are forgotten, however many there were", async () => {
@@ -133,7 +140,7 @@ describe("the leases of several servers", () => {
 		expect(leasesTotal).toBe(4);
 	});
 
-	it("are limited, and count what each has left out", () => {
+	it("are all that each has reported, and count what each has left out", () => {
 		const report = (server: string) => ({
 			leases: Array.from({ length: mostLeases }, (_, at) => ({
 				...create(OverviewSchema, { leases: [{ kind: LeaseKind.SERVER, name: `${at}`, server }] })
@@ -142,7 +149,7 @@ describe("the leases of several servers", () => {
 			leasesTotal: 130,
 		});
 		const { leases, leasesTotal } = mergeLeases([report("host/1"), report("host/2")]);
-		expect([leases.length, leasesTotal]).toEqual([mostLeases, 260]);
+		expect([leases.length, leasesTotal]).toEqual([2 * mostLeases, 260]);
 	});
 });
 
@@ -164,5 +171,47 @@ describe("the leases that a caller sees", () => {
 		expect(seen.leasesTotal).toBe(3);
 		expect(overview.leases).toHaveLength(3);
 		expect(() => toBinary(OverviewSchema, seen)).not.toThrow();
+	});
+
+	it("are the first hundred of those that it may see, wherever the others are in the order", () => {
+		const seenOf = (overview: LeaseReport, mayHold: (name: string) => boolean) =>
+			withVisibleLeases(create(OverviewSchema, overview), mayHold);
+		const lease = fc.record({
+			kind: fc.constantFrom(LeaseKind.SERVER, LeaseKind.CLIENT),
+			name: fc.integer({ min: 100, max: 999 }).map((number) => `${number}`),
+		});
+		const server = fc.uniqueArray(lease, {
+			maxLength: 300,
+			selector: ({ kind, name }) => `${kind}/${name}`,
+		});
+		fc.assert(
+			fc.property(server, server, fc.integer({ min: 1, max: 9 }), (own, others, divisor) => {
+				const mayHold = (name: string) => Number(name) % divisor === 0;
+				const report = (leases: typeof own, name: string): LeaseReport => ({
+					leases: create(OverviewSchema, {
+						leases: leases.map((each) => ({ ...each, server: name })),
+					}).leases,
+					leasesTotal: leases.length,
+				});
+				// Another server has filtered and limited what it reports.
+				const sorted = mergeLeases([report(others, "b")]);
+				const other = seenOf(sorted, mayHold);
+				const seen = seenOf(mergeLeases([report(own, "a"), other]), mayHold);
+				const keyOf = ({ kind, name }: { readonly kind: LeaseKind; readonly name: string }) =>
+					`${kind}/${name}`;
+				const visible = ({ kind, name }: (typeof own)[number]) =>
+					kind === LeaseKind.SERVER || mayHold(name);
+				const all = [
+					...[...own, ...others].filter(({ kind }) => kind === LeaseKind.SERVER).map(keyOf),
+					...new Set(
+						[...own, ...others]
+							.filter(({ kind }) => kind === LeaseKind.CLIENT)
+							.filter(visible)
+							.map(keyOf),
+					),
+				];
+				expect(seen.leases.map(keyOf)).toEqual(all.sort().slice(0, mostLeases));
+			}),
+		);
 	});
 });

@@ -15,7 +15,7 @@ import type { HeldLease } from "./held-leases.ts";
 /** The leases of an overview, and how many there are. */
 export type LeaseReport = Pick<Overview, "leases" | "leasesTotal">;
 
-/** How many leases an overview has at most. */
+/** How many leases a caller sees at most. */
 export const mostLeases = 100;
 
 /** What a server knows about leases. */
@@ -26,12 +26,15 @@ export interface KnownLeases {
 	readonly granted: readonly GrantedLease[];
 }
 
-/** The leases of one server. Those of a sharded controller are one. */
+/**
+ * All leases of one server, those of servers first: which of them a caller sees depends on its rights. Those of a sharded
+ * controller are one.
+ */
 export function leasesOfServer({ held, granted }: KnownLeases, server: string): LeaseReport {
 	const groups = Map.groupBy(held, ({ name }) => shardLeaseOf(name)?.name);
 	const single = groups.get(undefined) ?? [];
 	groups.delete(undefined);
-	return limited([
+	return sorted([
 		...single.map((lease) => leaseOf(lease, server)),
 		...[...groups].map(([name = "", leases]) => shardsOf(name, leases, server)),
 		...granted.map((lease) => clientLeaseOf(lease, server)),
@@ -50,18 +53,27 @@ export function mergeLeases(all: readonly LeaseReport[]): LeaseReport {
 		}
 	}
 	const ofServers = leases.filter((lease) => !isOfClient(lease));
-	return limited([...ofServers, ...ofClients.values()], leftOut);
+	return sorted([...ofServers, ...ofClients.values()], leftOut);
 }
 
-/** The overview without the names of leases that a caller may not see: those of clients that it may not hold itself. */
+/**
+ * The overview with the leases that a caller may see: not those of clients that it may not hold itself, and no more than
+ * `mostLeases` of the others. All are counted.
+ */
 export function withVisibleLeases(
 	overview: Overview,
 	mayHold: (name: string) => boolean,
 ): Overview {
-	const leases = overview.leases.filter((lease) => !isOfClient(lease) || mayHold(lease.name));
-	return leases.length === overview.leases.length
-		? overview
-		: create(OverviewSchema, { ...overview, leases });
+	const leases: LeaseOverview[] = [];
+	for (const lease of overview.leases) {
+		if (leases.length === mostLeases) {
+			break;
+		}
+		if (!isOfClient(lease) || mayHold(lease.name)) {
+			leases.push(lease);
+		}
+	}
+	return create(OverviewSchema, { ...overview, leases });
 }
 
 function leaseOf({ name, sinceMs }: HeldLease, server: string): LeaseOverview {
@@ -87,11 +99,8 @@ function clientLeaseOf(lease: GrantedLease, server: string): LeaseOverview {
 	});
 }
 
-function limited(leases: readonly LeaseOverview[], leftOut = 0): LeaseReport {
-	return {
-		leases: leases.toSorted(byKindAndName).slice(0, mostLeases),
-		leasesTotal: leases.length + leftOut,
-	};
+function sorted(leases: readonly LeaseOverview[], leftOut = 0): LeaseReport {
+	return { leases: leases.toSorted(byKindAndName), leasesTotal: leases.length + leftOut };
 }
 
 function byKindAndName(a: LeaseOverview, b: LeaseOverview): number {

@@ -134,6 +134,14 @@ describe("the overview of a server", () => {
 		expect(await seenBy("operator")).toEqual({ names: [], total });
 		expect(await seenBy("ann")).toEqual({ names: ["tour-1"], total });
 		expect(await seenBy("root")).toEqual({ names: ["album", "tour-1"], total });
+		// However many there are that the caller may not see. They end unless they are acquired again.
+		const many = ["tour-1", ...Array.from({ length: 150 }, (_, at) => `other-${at}`)];
+		await vi.waitFor(async () => {
+			await Promise.all(many.map((name) => leases.acquire({ name, holder: "h1" }, as("root"))));
+			const seen = await seenBy("ann");
+			expect(seen.total).toBeGreaterThan(150);
+			expect(seen.names).toEqual(["tour-1"]);
+		}, 300_000);
 		const messages = clientOf(server).watchOverview({}, as("ann"))[Symbol.asyncIterator]();
 		const { done, value } = await messages.next();
 		const streamed = done === true ? [] : value.overview?.leases.map(({ name }) => name);
