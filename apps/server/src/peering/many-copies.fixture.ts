@@ -1,22 +1,12 @@
 import { join } from "node:path";
-import { create } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
-import { Export, Import } from "@plinth/peering";
-import { type Resource, ResourceService } from "@plinth/proto";
-import { ExportSchema, ImportSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_pb.js";
-import {
-	type ImportReport,
-	PeeringService,
-} from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
-import { decodeShared, idOf, resourceOf, typeOf } from "@plinth/resource";
-import { createPlinthTransport } from "@plinth/rpc-client";
+import type { Resource } from "@plinth/proto";
+import type { ImportReport } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
+import { decodeShared, idOf } from "@plinth/resource";
 import { seededRandom } from "@plinth/runtime/testing";
 import { temporaryFolder } from "@plinth/test-support";
-import { freePort } from "@plinth/test-support/ports";
-import { onTestFinished, vi } from "vitest";
+import { vi } from "vitest";
 import { Artist, artist } from "../../testdata/music.ts";
-import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
-import { allArtists } from "./two-clusters.fixture.ts";
+import { each, importArtists, ProcessCluster, peerProcesses } from "./process-cluster.fixture.ts";
 
 /** What a run has measured, in milliseconds. */
 export interface Findings {
@@ -25,92 +15,6 @@ export interface Findings {
 	/** Until the copies were right again, after each harm. */
 	readonly healedMs: Readonly<Record<string, number>>;
 	readonly report: ImportReport | undefined;
-}
-
-const callers = 32;
-
-/** A cluster of one server, as a process, which is killed, backed up and restored. */
-class ProcessCluster {
-	readonly #directory: string;
-	readonly #port: number;
-	#process: ServerProcess | undefined;
-	readonly resources: Client<typeof ResourceService>;
-	readonly peerings: Client<typeof PeeringService>;
-
-	private constructor(directory: string, port: number) {
-		this.#directory = directory;
-		this.#port = port;
-		const transport = createPlinthTransport({ baseUrl: this.address });
-		onTestFinished(() => transport.close());
-		this.resources = createClient(ResourceService, transport);
-		this.peerings = createClient(PeeringService, transport);
-	}
-
-	static async start(): Promise<ProcessCluster> {
-		const cluster = new ProcessCluster(await temporaryFolder(), await freePort());
-		await cluster.start();
-		return cluster;
-	}
-
-	get address(): string {
-		return `http://127.0.0.1:${this.#port}`;
-	}
-
-	async start(): Promise<void> {
-		this.#process = new ServerProcess(
-			...[`--data-dir=${this.#directory}`, `--listen=127.0.0.1:${this.#port}`],
-			`--module=${musicModuleFile}`,
-		);
-		await this.#process.listening();
-	}
-
-	async kill(): Promise<void> {
-		this.#process?.kill("SIGKILL");
-		await this.#process?.ended;
-	}
-
-	async killAndStart(): Promise<void> {
-		await this.kill();
-		await this.start();
-	}
-
-	/** Runs `plinth-server backup` or `restore`, while the server does not run. */
-	async command(name: "backup" | "restore", file: string): Promise<void> {
-		const { code, stderr } = await new ServerProcess(name, file, `--data-dir=${this.#directory}`)
-			.ended;
-		if (code !== 0) {
-			throw new Error(`${name} ended with ${code}: ${stderr}`);
-		}
-	}
-
-	/** All artists of a partition. */
-	async *artists(partition: string): AsyncGenerator<Resource> {
-		let pageToken = "";
-		do {
-			const page = await this.resources.list({
-				...{ type: typeOf(Artist.type), tenancy: { partition, namespace: "*" } },
-				...{ pageSize: 1_000, pageToken },
-			});
-			yield* page.resources;
-			pageToken = page.nextPageToken;
-		} while (pageToken !== "");
-	}
-
-	async report(): Promise<ImportReport | undefined> {
-		const { peerings } = await this.peerings.listPeerings({});
-		return peerings.flatMap(({ imports }) => imports)[0];
-	}
-}
-
-/** Calls a function with each index, some at a time. */
-async function each(count: number, call: (index: number) => Promise<unknown>): Promise<void> {
-	let next = 0;
-	const run = async () => {
-		while (next < count) {
-			await call(next++);
-		}
-	};
-	await Promise.all(Array.from({ length: callers }, run));
 }
 
 /** What differs between the artists of `west` and their copies: at most a few of many. */
@@ -183,20 +87,8 @@ export async function copyMany(count: number): Promise<Findings> {
 	const copied = async () => Number((await east.report())?.copies["music.v1.Artist"] ?? 0n);
 
 	const begunAt = performance.now();
-	const { token } = await west.peerings.createToken({ name: "east", address: west.address });
-	await east.peerings.establish({ name: "west", token });
-	await west.resources.write({
-		resource: resourceOf(Export, {
-			id: idOf(Export, "artists"),
-			data: create(ExportSchema, allArtists),
-		}),
-	});
-	await east.resources.write({
-		resource: resourceOf(Import, {
-			id: idOf(Import, "artists"),
-			data: create(ImportSchema, { peer: "west", export: "artists", partition: "west" }),
-		}),
-	});
+	await peerProcesses(west, east);
+	await importArtists(east, "artists", "west");
 	await vi.waitFor(
 		async () => {
 			if ((await copied()) < count / 4) {

@@ -129,13 +129,16 @@ export async function peer(west: TestCluster, east: TestCluster): Promise<void> 
 	await east.peerings().establish({ name: "west", token });
 }
 
-/** Two clusters, of which `east` imports the artists of `west`. */
-export async function importing(): Promise<{
+/** Two clusters, of which `east` imports the artists of `west`. Each has the options that are given for it. */
+export async function importing(
+	ofWest: Partial<ServerOptions> = {},
+	ofEast: Partial<ServerOptions> = {},
+): Promise<{
 	readonly west: TestCluster;
 	readonly east: TestCluster;
 }> {
-	const west = await TestCluster.start();
-	const east = await TestCluster.start();
+	const west = await TestCluster.start(ofWest);
+	const east = await TestCluster.start(ofEast);
 	await peer(west, east);
 	await west.export("artists", allArtists);
 	await east.import("artists", { peer: "west", export: "artists", partition: "west" });
