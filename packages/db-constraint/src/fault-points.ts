@@ -54,6 +54,7 @@ export type FaultName =
 	| "mark without making the shadow DELETING"
 	| "measure elapsed times from when a shard was gained"
 	| "never free a slot of the limiter"
+	| "prefer servers that do not respond to the registered address"
 	| "put a source on a new shadow"
 	| "put names of shadows without waking their reader"
 	| "query a deployment that was taken over"

