@@ -11,6 +11,7 @@ export type {
 	ServerReport,
 } from "./cluster/cluster.ts";
 export { mergeControllers } from "./cluster/merge-controllers.ts";
+export { cachedTypes } from "./define/cached-types.ts";
 export {
 	allOf,
 	anyChange,

@@ -30,12 +30,12 @@ describe("readResource", () => {
 describe("writeResource", () => {
 	it("uses compare-and-swap if a version is given", async () => {
 		const { client } = setUp();
-		const first = await writeResource(client, Artist, { id, data: text("trumpet") });
+		const first = await writeResource(client, Artist, { id, data: text(Artist, "trumpet") });
 		const { version } = first.resource;
-		await writeResource(client, Artist, { id, data: text("piano"), version });
-		await expect(writeResource(client, Artist, { id, data: text("x"), version })).rejects.toThrow(
-			"CAS operation failed",
-		);
+		await writeResource(client, Artist, { id, data: text(Artist, "piano"), version });
+		await expect(
+			writeResource(client, Artist, { id, data: text(Artist, "x"), version }),
+		).rejects.toThrow("CAS operation failed");
 	});
 });
 
@@ -45,7 +45,10 @@ describe("writeIfDifferent", () => {
 		const write = async (value: string) => {
 			const stored = service.stored(id);
 			const existing = stored && decode(Artist, stored);
-			const result = await writeIfDifferent(client, Artist, existing, { id, data: text(value) });
+			const result = await writeIfDifferent(client, Artist, existing, {
+				id,
+				data: text(Artist, value),
+			});
 			return result.changed;
 		};
 		expect(await write("trumpet")).toBe(true);
@@ -59,7 +62,7 @@ describe("writeIfDifferent", () => {
 		const owner = service.put(demo(Artist, "owner")).id!;
 		const metadata = { finalizers: "a b", color: "blue" };
 		const stored = service.put(demo(Album, "blue", "1", { owner, metadata }));
-		const init = { id: idOf(Album, "blue"), data: text("2") };
+		const init = { id: idOf(Album, "blue"), data: text(Album, "2") };
 		await writeIfDifferent(client, Album, decode(Album, stored), init);
 		const kept = service.stored(init.id);
 		expect(kept?.owner?.name).toBe("owner");
@@ -83,9 +86,9 @@ describe("writeIfDifferent", () => {
 		const { service, client } = setUp();
 		const stale = decode(Artist, service.put(demo(Artist, "miles", "1")));
 		service.put(demo(Artist, "miles", "2"));
-		await expect(writeIfDifferent(client, Artist, stale, { id, data: text("3") })).rejects.toThrow(
-			"CAS operation failed",
-		);
+		await expect(
+			writeIfDifferent(client, Artist, stale, { id, data: text(Artist, "3") }),
+		).rejects.toThrow("CAS operation failed");
 	});
 
 	it("treats an owner with another name or uid as a difference", async () => {

@@ -26,7 +26,7 @@ import { Supervisor } from "./supervisor.ts";
 export interface ControllerManagerOptions {
 	/**
 	 * The resource service, with full rights. Resources that it returns are cached without copying: in a
-	 * server they are the stored objects.
+	 * server they are the stored objects, and in an agent those of all its caches.
 	 */
 	readonly client: ResourceClient;
 	/**

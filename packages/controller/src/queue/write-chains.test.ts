@@ -21,7 +21,10 @@ function writing([manages, other]: readonly [DemoType, DemoType], next: (value: 
 		async reconcile(context, { id }) {
 			await sleep(context.clock, 5);
 			const value = context.cache.get(manages, id)?.data.value ?? "";
-			await context.writeIfChanged(other, { id: idOf(other, id.name), data: text(next(value)) });
+			await context.writeIfChanged(other, {
+				id: idOf(other, id.name),
+				data: text(other, next(value)),
+			});
 		},
 	});
 }
@@ -73,7 +76,7 @@ describe("controllers that trigger each other", () => {
 			manages: Artist,
 			async reconcile(context, { id }) {
 				writes += 1;
-				await context.write(Album, { id: idOf(Album, id.name), data: text(`${writes}`) });
+				await context.write(Album, { id: idOf(Album, id.name), data: text(Album, `${writes}`) });
 				return { afterMs: 10 };
 			},
 		});
@@ -92,7 +95,7 @@ describe("controllers that trigger each other", () => {
 			async reconcile(context, { id }) {
 				await sleep(context.clock, 5);
 				const current = context.cache.get(Artist, id);
-				const data = text(`${Number(current?.data.value) + 1}`);
+				const data = text(Artist, `${Number(current?.data.value) + 1}`);
 				await context.write(Artist, { id, data, version: current?.resource.version ?? "" });
 			},
 		});

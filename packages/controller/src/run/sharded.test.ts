@@ -152,7 +152,7 @@ describe("a sharded controller", () => {
 				seen.push(`${server} sees ${context.cache.get(Label, label)?.data.value}`);
 				if (server === 1) {
 					await gate.promise;
-					await context.write(Label, { id: label, data: text("by 1") });
+					await context.write(Label, { id: label, data: text(Label, "by 1") });
 				}
 			}),
 		]);
@@ -179,7 +179,7 @@ describe("a sharded controller", () => {
 				const label = idOf(Label, name);
 				seen.push(`${server} sees ${context.cache.get(Label, label)?.data.value}`);
 				if (!context.cache.get(Label, label)) {
-					await context.write(Label, { id: label, data: text("once") });
+					await context.write(Label, { id: label, data: text(Label, "once") });
 				}
 			}),
 		]);
@@ -210,7 +210,7 @@ describe("a sharded controller", () => {
 				if (begun.length === 1) {
 					await late.promise;
 					await context
-						.write(Label, { id: idOf(Label, name), data: text("late") })
+						.write(Label, { id: idOf(Label, name), data: text(Label, "late") })
 						.catch((error: Error) => void failures.push(error.message));
 				}
 			}),

@@ -8,12 +8,13 @@ import type { ResourceClient } from "../client/resource-client.ts";
 import { defineController, type Placement } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
 import { Album, Artist, demo, Label, text } from "../demo-types.fixture.ts";
-import { FakeService, type Gate } from "../fake-service.fixture.ts";
+import { FakeService } from "../fake-service.fixture.ts";
 import type { ManagerState } from "../manager/controller-state.ts";
 import { type ControllerManager, createControllerManager } from "../manager/manager.ts";
 import { mapOwner } from "../mappers/owner.ts";
 import { sameNameAs } from "../mappers/same-name.ts";
 import { shardCount, shardOf } from "../shards/shard-of.ts";
+import type { Gate } from "../stalls.fixture.ts";
 
 /** What a simulation found. */
 export interface SimulationResult {
@@ -86,7 +87,7 @@ function summaryController(violations: string[], calls: Calls, placement: Placem
 				const before = parse(existing?.data.value ?? "");
 				if (existing === undefined || before.content !== content) {
 					const value = `${before.sequence + 1}|${content}`;
-					await context.write(Label, { id: label, data: text(value) });
+					await context.write(Label, { id: label, data: text(Label, value) });
 				}
 			} finally {
 				others.delete(signal);
