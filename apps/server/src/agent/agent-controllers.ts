@@ -1,21 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createClient } from "@connectrpc/connect";
-import {
-	type ControllerManager,
-	type ControllerReports,
-	createControllerManager,
-	type ManagerState,
-} from "@plinth/controller";
-import { RemoteLeases } from "@plinth/leases";
-import { ControllerService, LeaseService, ResourceService } from "@plinth/proto";
-import {
-	displayName,
-	type EventRecorder,
-	Namespace,
-	Partition,
-	Tombstone,
-	TypeRegistry,
-} from "@plinth/resource";
+import type { ManagerState } from "@plinth/controller";
+import { ControllerService } from "@plinth/proto";
+import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
 import { createPlinthTransport } from "@plinth/rpc-client";
 import type { Logger, Runtime } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
@@ -26,6 +13,7 @@ import type { RequestHandler } from "../listener/request-handler.ts";
 import { checkControllers } from "../module/check-controllers.ts";
 import type { Module } from "../module/define-module.ts";
 import { ModuleError } from "../module/load-module.ts";
+import { startManagers } from "./agent-managers.ts";
 import { reportControllers } from "./report-controllers.ts";
 
 /** Options of `startAgentControllers`. */
@@ -59,8 +47,6 @@ const serverTypes = [Partition, Namespace, Tombstone];
  * Runs the controllers of modules beside an agent: through its forwarding, with the rights of a token of their own, and
  * under leases that the servers grant. Types and services of the modules are those of the servers: an agent serves none.
  *
- * Each module has a lease of its own, so that agents with different modules do not wait for each other.
- *
  * @returns `undefined` if there is no module.
  * @throws ModuleError; FileError if the token file can't be read.
  */
@@ -87,74 +73,23 @@ export async function startAgentControllers(
 			},
 		],
 	});
-	const client = createClient(ResourceService, transport);
-	const leases = new RemoteLeases({
-		client: createClient(LeaseService, transport),
-		...{ runtime, logger },
-	});
-	const end = new AbortController();
-	const managers = modules.map(({ name, controllers }) => {
-		const manager = createControllerManager({
-			client,
-			leases,
-			leaseName: leaseOf(name),
-			events: loggedEvents(logger),
-			...{ runtime, logger },
-		});
-		for (const controller of controllers) {
-			manager.register(controller);
-		}
-		return manager;
-	});
-	const running = managers.map((manager) => manager.run(end.signal));
+	const managers = startManagers({ modules, transport, runtime, logger });
 	const reporting = reportControllers({
 		client: createClient(ControllerService, transport),
-		controllers: reportsOf(managers),
+		controllers: managers,
 		...{ runtime, logger },
 	});
 	return {
-		state: () => stateOf(managers),
+		state: () => managers.state(),
 		async reload() {
 			token = await tokenIn(tokenFile);
 		},
 		async stop() {
-			end.abort(new Error("the agent is stopping"));
-			await Promise.all([...running, reporting.stop()]);
+			await Promise.all([managers.stop(), reporting.stop()]);
 			transport.close();
 			await listener.close(0);
 		},
 	};
-}
-
-/** The reports of all managers as those of one. */
-function reportsOf(
-	managers: readonly ControllerManager[],
-): Pick<ControllerReports, "state" | "work"> {
-	return {
-		state: () => stateOf(managers),
-		work: (controller, limit) => {
-			for (const manager of managers) {
-				const work = manager.work(controller, limit);
-				if (work !== undefined) {
-					return work;
-				}
-			}
-			return undefined;
-		},
-	};
-}
-
-function stateOf(managers: readonly ControllerManager[]): ManagerState {
-	const states = managers.map((manager) => manager.state());
-	return {
-		holdsLease: states.every(({ holdsLease }) => holdsLease),
-		controllers: states.flatMap(({ controllers }) => controllers),
-	};
-}
-
-/** The lease of the singletons of a module. Those of its shards begin with it. */
-function leaseOf(module: string): string {
-	return `agents/${module}`;
 }
 
 /** @throws ModuleError */
@@ -195,19 +130,4 @@ async function tokenIn(file: string | undefined): Promise<string | undefined> {
 		throw new FileError(`${file} must contain one token, without spaces or line breaks`);
 	}
 	return token;
-}
-
-/** The reason of the events that controllers themselves record, in addition to the log. */
-const reconcileFailed = "ReconcileFailed";
-
-/** Events can't be recorded over the API: they go to the log. */
-function loggedEvents(logger: Logger): EventRecorder {
-	return {
-		record({ resource, reason, message, severity = "normal", source }) {
-			if (reason !== reconcileFailed) {
-				const fields = { resource: displayName(resource), reason, source };
-				logger[severity === "warning" ? "warn" : "info"](fields, message);
-			}
-		},
-	};
 }
