@@ -5,20 +5,14 @@
 import { type Client, createClient, type ServiceImpl } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
-import { correctConnectError } from "@plinth/resource-service";
 import { declareSuite } from "@plinth/resource-service/suite";
-import { createRpcRouter } from "@plinth/rpc-server";
-import { silentLogger, systemClock } from "@plinth/runtime";
+import { silentLogger } from "@plinth/runtime";
 import { seededRandom } from "@plinth/runtime/testing";
 import { afterAll, beforeAll, expect, vi } from "vitest";
 import { http2OfTests } from "../http2.fixture.ts";
-import { Exchanges } from "../listener/exchanges.ts";
-import { defaultListenerLimits } from "../listener/limits.ts";
-import { type Listener, openListener } from "../listener/listener.ts";
-import { createPlainEndpoints } from "../listener/plain-endpoints.ts";
-import { createRpcHandler } from "../listener/rpc-handler.ts";
 import { metric } from "../raw-calls.fixture.ts";
 import { type Agent, startAgent } from "./agent.ts";
+import { areReady, KilledServer } from "./killed-server.fixture.ts";
 
 const patiently = { timeout: 300_000, interval: 20 };
 
@@ -40,50 +34,11 @@ function currentService(): ServiceImpl<typeof ResourceService> {
 }
 
 /** A server of the current test's service. */
-class KilledServer {
-	#listener: Listener | undefined;
-	#port = 0;
-
-	get address(): string {
-		return `http://127.0.0.1:${this.#port}`;
-	}
-
-	get isRunning(): boolean {
-		return this.#listener !== undefined;
-	}
-
-	async start(): Promise<void> {
-		const limits = defaultListenerLimits;
-		const router = createRpcRouter({
-			...{ clock: systemClock, readMaxBytes: limits.messageBytes },
-			correctError: correctConnectError,
-		});
-		router.service(ResourceService, currentService());
-		this.#listener = await openListener({
-			address: { host: "127.0.0.1", port: this.#port },
-			handler: createRpcHandler({
-				router,
-				fallback: createPlainEndpoints(router, () => ({ problems: [], pending: [] })),
-				exchanges: new Exchanges({
-					...{ clock: systemClock, logger: silentLogger, limits },
-					onCut: () => {},
-				}),
-				logger: silentLogger,
-			}),
-			...{ limits, clock: systemClock, logger: silentLogger },
-			...http2OfTests(),
-		});
-		this.#port = this.#listener.address.port;
-	}
-
-	/** Ends the server with all of its connections. */
-	async kill(): Promise<void> {
-		await this.#listener?.close(0);
-		this.#listener = undefined;
-	}
+function newServer(): KilledServer {
+	return new KilledServer((router) => router.service(ResourceService, currentService()));
 }
 
-const servers = [new KilledServer(), new KilledServer()] as const;
+const servers = [newServer(), newServer()] as const;
 const random = seededRandom(1);
 let agent: Agent;
 let client: Client<typeof ResourceService>;
@@ -101,7 +56,7 @@ beforeAll(async () => {
 		},
 		{ logger: silentLogger },
 	);
-	await vi.waitFor(async () => expect(await areReady()).toBe(true), patiently);
+	await vi.waitFor(async () => expect(await areReady(agent, servers)).toBe(true), patiently);
 	client = createClient(ResourceService, createGrpcTransport({ baseUrl: agent.address }));
 });
 
@@ -115,19 +70,13 @@ afterAll(async () => {
 	await Promise.all(servers.map((server) => server.kill()));
 });
 
-/** Whether the agent takes both servers as ready. */
-async function areReady(): Promise<boolean> {
-	const report = await (await fetch(`${agent.address}/readyz`)).text();
-	return servers.every(({ address }) => report.includes(`${address}: ready`));
-}
-
 /** Between two tests: a server that was killed comes back, or one of two that are ready is killed. */
 async function changeServers(): Promise<void> {
 	const chance = random.next();
 	const killed = servers.find(({ isRunning }) => !isRunning);
 	if (killed !== undefined && chance < 0.5) {
 		await killed.start();
-	} else if (killed === undefined && chance < 0.7 && (await areReady())) {
+	} else if (killed === undefined && chance < 0.7 && (await areReady(agent, servers))) {
 		await servers[chance < 0.35 ? 0 : 1].kill();
 		kills += 1;
 	}
