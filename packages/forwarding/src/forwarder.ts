@@ -288,6 +288,7 @@ class ServerForwarder implements Forwarder {
 		return {
 			isRepeatable: isSafe || known?.isRepeatable === true,
 			isStream: known?.isStream === true,
+			isUnary: known?.isStream === false,
 			hasPosition: known?.hasPosition === true,
 			hasPages: known?.hasPages === true,
 			...(known?.watch && { watch: known.watch }),

@@ -20,6 +20,8 @@ export type RetryReason = "not_begun" | "read" | "conditional_write";
 export interface CallMethod {
 	readonly isRepeatable: boolean;
 	readonly isStream: boolean;
+	/** Whether it is known to have one request and one response. */
+	readonly isUnary: boolean;
 	readonly hasPosition?: boolean;
 	readonly hasPages?: boolean;
 	readonly write?: WriteMethod;

@@ -73,12 +73,13 @@ export function endWithError(
 	contentType: string,
 	isAtBoundary: boolean,
 ): boolean {
+	// Clients of gRPC report trailers in the middle of a message as they like, some as an invalid argument.
+	if (!isAtBoundary) {
+		return false;
+	}
 	if (grpc.test(contentType)) {
 		call.end(statusFields(error));
 		return true;
-	}
-	if (!isAtBoundary) {
-		return false;
 	}
 	if (grpcWeb.test(contentType)) {
 		const lines = Object.entries(statusFields(error)).map(

@@ -14,8 +14,8 @@ import { isConditional } from "./write-condition.ts";
  * Invariants:
  *
  * - Once a call that may change something may have been executed, each error about it says so.
- * - The response to such a call that was sent again is held until it is known that it is not an error about a conflict with
- *   the first execution.
+ * - The response to such a call is held until all of it has come, so that an error can take its place if the server is lost
+ *   before. If the call was sent again, it is not passed on if it is an error about a conflict with the first execution.
  */
 export class CallExecution {
 	readonly #call: InboundCall;
@@ -91,12 +91,14 @@ export class CallExecution {
 		return this.#held;
 	}
 
-	/** Begins to hold a response if the call was sent again and may have been executed before. */
+	/** Begins to hold a response, unless the call changes nothing, or may have a stream of responses. */
 	hold(head: ResponseHead): boolean {
-		if (this.isUncertain) {
+		const { isRepeatable, isUnary } = this.#method;
+		const isHeld = this.isUncertain || (isUnary && !isRepeatable);
+		if (isHeld) {
 			this.#held = new HeldResponse(head);
 		}
-		return this.isUncertain;
+		return isHeld;
 	}
 
 	/** The response is held no longer: it is passed on, or its server was lost. */
@@ -106,7 +108,7 @@ export class CallExecution {
 
 	/** The held response has ended: the error for the client, or `undefined` if the response can be passed on. */
 	conflict(trailers: IncomingHttpHeaders): ConnectError | undefined {
-		const error = this.#held?.repetition(trailers);
+		const error = this.isUncertain ? this.#held?.repetition(trailers) : undefined;
 		return (
 			error &&
 			outcomeUnknown(

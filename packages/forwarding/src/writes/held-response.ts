@@ -8,7 +8,7 @@ import { streamProtocol } from "../watches/stream-protocol.ts";
 /** So much of a response is held, in bytes. An error is smaller. */
 const limit = 64 * 1024;
 
-/** The response of a write that was sent twice, until it is known whether it may be passed on. */
+/** The response of a write, until all of it has come and it is known whether it may be passed on. */
 export class HeldResponse {
 	readonly head: ResponseHead;
 	readonly #chunks: Uint8Array[] = [];

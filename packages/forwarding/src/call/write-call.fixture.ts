@@ -1,0 +1,108 @@
+/** A Write that a test forwards, and the streams to its servers. */
+import { EventEmitter } from "node:events";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { Deadlines, silentLogger, systemRuntime } from "@plinth/runtime";
+import type { Fields, InboundCall } from "../inbound-call.ts";
+import { defaultForwardingLimits } from "../limits.ts";
+import { ListServers } from "../pages/list-servers.ts";
+import { ClusterPosition } from "../positions/cluster-position.ts";
+import type { Server } from "../servers/server.ts";
+import type { CallEnvironment } from "./call-environment.ts";
+import { ForwardedCall } from "./forwarded-call.ts";
+import { KeptBytes } from "./kept-bytes.ts";
+
+/** A stream to a server, which a test ends. */
+export class UpstreamStream extends EventEmitter {
+	readonly writable = true;
+	rstCode = 0;
+	write = () => true;
+	end() {}
+	close() {}
+	resume() {}
+	pause() {}
+
+	/** The connection is lost. */
+	lose(): void {
+		this.rstCode = 2;
+		this.emit("close");
+	}
+}
+
+/** A server whose connection is that session. */
+function serverOf(address: string, session: unknown): Server {
+	const health = {
+		state: "healthy",
+		...{ responded() {}, wasUnavailable() {}, connectionLost() {}, connectionFailed() {} },
+	};
+	const place = { session: () => session, leave() {} };
+	return { address, health, take: () => place } as unknown as Server;
+}
+
+/** A server with that stream, whose connection can be lost. */
+export function serverWith(stream: UpstreamStream): Server {
+	return serverOf("a", {
+		...{ open: () => stream, arrived() {}, closed() {}, hasExcluded: () => false, isReady: true },
+		failureOf: () => new ConnectError("the connection was lost", Code.Unavailable),
+	});
+}
+
+/** A server that never connects. */
+export function connectingServer(): Server {
+	return serverOf("b", new Promise(() => {}));
+}
+
+/** Options of `startWrite`. */
+export interface WriteCallOptions {
+	readonly contentType: string;
+	/** The request, with the prefix of its protocol if it has one. */
+	readonly request: Uint8Array;
+	/** The server of the first attempt, and that of all others. */
+	readonly servers: readonly [Server, Server];
+}
+
+/** Forwards a Write, and records its response. */
+export function startWrite({ contentType, request, servers: [first, others] }: WriteCallOptions) {
+	const body: (Uint8Array | "end")[] = [request, "end"];
+	const response = {
+		status: 0,
+		fields: {} as Fields,
+		body: "",
+		trailers: {} as Fields,
+		resets: 0,
+		retries: 0,
+	};
+	const call = {
+		...{ method: "POST", target: "/plinth.resource.v1.ResourceService/Write", authority: "x" },
+		clientAddress: "",
+		header: (name: string) => (name === "content-type" ? contentType : undefined),
+		headers: () => [["content-type", contentType]],
+		...{ take: () => body.shift(), wait() {}, listen() {} },
+		respond: (status: number, fields: Fields) => Object.assign(response, { status, fields }),
+		write: (chunk: Uint8Array) => {
+			response.body += Buffer.from(chunk).toString("latin1");
+		},
+		end: (trailers: Fields = {}) => Object.assign(response, { trailers }),
+		reset: () => {
+			response.resets += 1;
+		},
+	} as unknown as InboundCall;
+	const { clock, random } = systemRuntime;
+	const environment = {
+		...{ agent: "agent", credential: () => "", limits: defaultForwardingLimits },
+		...{
+			memory: new KeptBytes(1_000),
+			watchRequests: new KeptBytes(1_000),
+			position: new ClusterPosition(),
+		},
+		...{ lists: new ListServers(10), clock, random, deadlines: new Deadlines(clock) },
+		...{ logger: silentLogger, noServer: () => "", watchMoved() {} },
+		choose: (tried: ReadonlySet<Server>) => (tried.has(first) ? others : first),
+		retried: () => {
+			response.retries += 1;
+		},
+	} as unknown as CallEnvironment;
+	const method = { isRepeatable: false, isStream: false, isUnary: true, write: "Write" } as const;
+	const forwarded = new ForwardedCall(environment, call, method, () => {});
+	forwarded.start();
+	return { forwarded, response };
+}
