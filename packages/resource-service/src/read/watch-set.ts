@@ -99,9 +99,14 @@ export class WatchSet
 
 	/** The position is that of the whole call. A server that can't reach it refuses the call before it responds. */
 	async #reachPosition(): Promise<void> {
-		if (this.#call.requestHeader.has(notBeforeHeader)) {
+		if (!this.#call.requestHeader.has(notBeforeHeader)) {
+			return;
+		}
+		try {
 			await authenticateCall(this.#context.authorizer, this.#call);
 			await reachPosition(this.#context, this.#call);
+		} catch (failure) {
+			throw this.#explain(failure);
 		}
 	}
 

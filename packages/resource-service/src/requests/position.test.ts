@@ -1,6 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { idOf, typeOf } from "@plinth/resource";
-import { decorateBackend, NotFound, type StorageBackend } from "@plinth/storage";
+import {
+	decorateBackend,
+	NotFound,
+	type StorageBackend,
+	StorageUnavailable,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { PolicyAuthorizer } from "../access/policy-authorizer.ts";
 import { Artist, artist } from "../demo.fixture.ts";
@@ -136,6 +141,27 @@ describe.each(connections)("the position of a caller, %s", (connection) => {
 		expect(failure instanceof ConnectError && failure.metadata.get(positionHeader)).toBe(
 			list.version,
 		);
+	});
+
+	it("can't be reached while the storage can't, so that the server is unavailable for a set too", async () => {
+		await using t = await startService(connection, {
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					catchUp: async () => {
+						throw new StorageUnavailable("no quorum");
+					},
+				}),
+		});
+		const headers = { [notBeforeHeader]: "999999" };
+		const watches = [{ id: "a", request: { type: typeOf(Artist.type) } }];
+		const streams: readonly AsyncIterable<unknown>[] = [
+			t.client.watchSet({ watches }, { headers }),
+			t.client.watchList({ type: Artist.type }, { headers }),
+		];
+		for (const stream of streams) {
+			const failure = await stream[Symbol.asyncIterator]().next().catch(ConnectError.from);
+			expect(failure).toMatchObject({ code: Code.Unavailable, rawMessage: "no quorum" });
+		}
 	});
 
 	it("lets nobody make a server catch up who has no token", async () => {
