@@ -74,6 +74,23 @@ it("peering joins two clusters, and lists what is copied", async () => {
 	);
 });
 
+it("peering list says what to do if there is no peering, and shows an Import that names none", async () => {
+	const { server, run } = await start();
+	expect(await run(["peering", "list"])).toEqual({
+		code: 0,
+		out: "",
+		err: "no peerings; in the cluster that exports, create a token with: plinth peering token NAME\n",
+	});
+	expect((await run(["peering", "list", "-o", "json"])).out).toBe("[]\n");
+	const data = create(ImportSchema, { peer: "west", export: "films", partition: "west" });
+	await server.client.write({ resource: resourceOf(Import, { id: idOf(Import, "films"), data }) });
+	await expect
+		.poll(async () => (await run(["peering", "list"])).out, { timeout: 300_000 })
+		.toMatch(
+			/^west +imports +films +west +PeeringMissing +0 +0 +never complete +never +there is no peering west here/m,
+		);
+});
+
 it("peering refuses what is not a token, and a file that is missing", async () => {
 	const { run } = await start();
 	const malformed = await run(["peering", "establish", "x"]);

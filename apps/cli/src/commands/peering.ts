@@ -48,6 +48,9 @@ export const addPeering: AddCommand = (program, run) => {
 	peering
 		.command("list")
 		.summary("print the peerings and their imports, with lag and age")
+		.description(
+			"print the peerings, and of each import its state, its copies, what was LEFT-OUT, for how long the copies have been behind (LAG), and how long ago the other cluster was heard (AGE). -o yaml has the reasons why something was left out",
+		)
 		.addOption(outputOption())
 		.action(({ output }: { readonly output: OutputFormat }) =>
 			run(async (session) => {

@@ -52,6 +52,12 @@ export async function listPeerings(
 ): Promise<ExitCode> {
 	const { io, connection } = session;
 	const { peerings } = await session.call(connection.client(PeeringService).listPeerings({}));
+	if (output === "table" && peerings.length === 0) {
+		io.err(
+			"no peerings; in the cluster that exports, create a token with: plinth peering token NAME\n",
+		);
+		return exitCodes.ok;
+	}
 	io.out(output === "table" ? tableOf(peerings, io) : await textOf(output, peerings));
 	return exitCodes.ok;
 }

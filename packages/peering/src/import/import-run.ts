@@ -31,6 +31,8 @@ export interface ImportRunOptions {
 	/** The Peering as it is declared. The credential is not sent to this address, but to where it was established. */
 	readonly peering: {
 		readonly name: string;
+		/** Whether there is a Peering of that name. */
+		readonly isDeclared: boolean;
 		readonly address: string;
 		readonly ca: string;
 	};
@@ -124,7 +126,9 @@ export class ImportRun {
 		const known = await credential();
 		if (known === undefined || known.credential === "") {
 			throw new NotEstablished(
-				`the peering ${peering.name} has no credential: run plinth peering establish with a token of the other cluster`,
+				peering.isDeclared
+					? `the peering ${peering.name} has no credential: run plinth peering establish with a token of the other cluster`
+					: `there is no peering ${peering.name} here: run plinth peering establish - --name ${peering.name} with a token of the other cluster`,
 			);
 		}
 		const { address, ca } = known;
@@ -319,7 +323,9 @@ async function describe(
 		return described;
 	} catch (failure) {
 		if (failure instanceof ConnectError && failure.code === Code.NotFound) {
-			throw new ExportMissing(failure.rawMessage);
+			throw new ExportMissing(
+				`the other cluster has no Export of the name ${name} whose peers name this cluster`,
+			);
 		}
 		throw failure;
 	}

@@ -135,14 +135,14 @@ export class Importer {
 		);
 	}
 
-	/** Runs until the signal aborts. Waits for the lease only once there is a peering. Never rejects. */
+	/** Runs until the signal aborts. Waits for the lease only once there is a Peering or an Import. Never rejects. */
 	async run(signal: AbortSignal): Promise<void> {
 		const { leases, logger, runtime } = this.#options;
 		const { clock, random } = runtime;
 		const backoff = new Backoff({ clock, random, baseMs: 100, maxMs: 10_000 });
 		while (!signal.aborted) {
 			try {
-				await this.#firstPeering(signal);
+				await this.#firstDeclared(signal);
 				const hold = await leases.acquire(leaseName, signal);
 				try {
 					using linked = linkedSignal(signal, hold.signal);
@@ -160,13 +160,22 @@ export class Importer {
 		}
 	}
 
-	/** Resolves when there is a Peering, or a record of what an import has stored. */
-	async #firstPeering(signal: AbortSignal): Promise<void> {
-		const { backend } = this.#options;
+	/** Resolves when there is a Peering or an Import, or a record of what an import has stored. */
+	async #firstDeclared(signal: AbortSignal): Promise<void> {
 		if ((await this.#records.all("import")).length > 0) {
 			return;
 		}
-		for await (const event of backend.watchList(allOf(Peering), { signal })) {
+		const ended = new AbortController();
+		using linked = linkedSignal(signal, ended.signal);
+		try {
+			await Promise.race([Import, Peering].map((type) => this.#first(type, linked.signal)));
+		} finally {
+			ended.abort(new Error("there is one"));
+		}
+	}
+
+	async #first(type: ResourceType, signal: AbortSignal): Promise<void> {
+		for await (const event of this.#options.backend.watchList(allOf(type), { signal })) {
 			if (event.kind === "upsert") {
 				return;
 			}
@@ -301,8 +310,8 @@ export class Importer {
 			...this.#options,
 			...{ store, live, check: this.#check },
 			peering: peering
-				? { name: peering.name, ...peering.data }
-				: { name: data.peer, address: "", ca: "" },
+				? { name: peering.name, isDeclared: true, ...peering.data }
+				: { name: data.peer, isDeclared: false, address: "", ca: "" },
 			credential: async () => peering && credentials.of(peering.uid),
 			ownCluster: (await identity.get()).uid,
 			onState: () => this.#notify(),

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { PeeringReport_Role } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
 import { decorateBackend } from "@plinth/storage";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { TestNetwork } from "../two-clusters.fixture.ts";
 
 describe("a list of peerings", () => {
@@ -21,6 +22,37 @@ describe("a list of peerings", () => {
 		await expect(west.api.listPeerings({})).rejects.toMatchObject({ code: Code.Unauthenticated });
 		expect(lists).toBe(0);
 	});
+
+	it("has the Imports whose Peering does not exist, for callers who could read it", async () => {
+		let denied = false;
+		const west = await new TestNetwork().cluster("west", {
+			beforeRead(name) {
+				if (name === "nowhere" && denied) {
+					throw new ConnectError("no", Code.PermissionDenied);
+				}
+			},
+		});
+		west.run();
+		await west.import({ peer: "nowhere", export: "goods", partition: "copies" });
+		const missing = {
+			...{ name: "nowhere", role: PeeringReport_Role.IMPORTS, isEstablished: false },
+			imports: [
+				{
+					...{ name: "copies", state: "PeeringMissing" },
+					message: expect.stringMatching(/^there is no peering nowhere here: run plinth peering/),
+				},
+			],
+		};
+		await vi.waitFor(
+			async () => expect((await west.api.listPeerings({})).peerings).toMatchObject([missing]),
+			{ timeout: 300_000, interval: 20 },
+		);
+		denied = true;
+		expect((await west.api.listPeerings({})).peerings).toEqual([]);
+		await west.api.createToken({ name: "nowhere" });
+		denied = false;
+		expect((await west.api.listPeerings({})).peerings).toMatchObject([{ name: "nowhere" }]);
+	}, 300_000);
 
 	it("has what the caller may read, and fails if that can't be told", async () => {
 		let code = Code.PermissionDenied;

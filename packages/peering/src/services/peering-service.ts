@@ -138,7 +138,7 @@ async function reports(
 ): Promise<PeeringReport[]> {
 	const { backend, access, credentials, runtime, read } = options;
 	// Before anything is read: a caller without an identity is refused, also if there are no Peerings.
-	await isReadable(read(idOf(Peering, "any"), call));
+	await accessTo(read(idOf(Peering, "any"), call));
 	const query = { type: Peering.type, tenancy: { partition: "", namespace: "" }, namePrefix: "" };
 	const { resources } = await backend.list(query);
 	const exporting = await access.peers();
@@ -146,7 +146,7 @@ async function reports(
 	const imports = await new PeeringRecords(backend, runtime).all("import");
 	const reported: PeeringReport[] = [];
 	for (const { id } of resources) {
-		if (id === undefined || !(await isReadable(read(id, call)))) {
+		if (id === undefined || (await accessTo(read(id, call))) !== "readable") {
 			continue;
 		}
 		const dialed = importing.get(id.uid);
@@ -164,20 +164,37 @@ async function reports(
 			}),
 		);
 	}
+	const names = new Set(resources.map(({ id }) => id?.name));
+	const missing = Map.groupBy(imports, ({ value }) => value.peering);
+	for (const [name, own] of missing) {
+		// An Import that names a Peering which does not exist.
+		if (!names.has(name) && (await accessTo(read(idOf(Peering, name), call))) !== "denied") {
+			const reports = own.map(({ value }) => importReport(options, value));
+			const role = PeeringReport_Role.IMPORTS;
+			reported.push(
+				create(PeeringReportSchema, { name, role, imports: await Promise.all(reports) }),
+			);
+		}
+	}
 	return reported;
 }
 
-/** Whether a read finds what the caller may read. @throws what else it fails with. */
-async function isReadable(reading: Promise<unknown>): Promise<boolean> {
+/** What a read tells of the rights of the caller: the resource can be read, could be if it existed, or can't. */
+type ReadAccess = "readable" | "missing" | "denied";
+
+/** @throws what a read fails with for other reasons. */
+async function accessTo(reading: Promise<unknown>): Promise<ReadAccess> {
 	try {
 		await reading;
-		return true;
+		return "readable";
 	} catch (error) {
-		if (
-			error instanceof ConnectError &&
-			(error.code === Code.PermissionDenied || error.code === Code.NotFound)
-		) {
-			return false;
+		if (error instanceof ConnectError) {
+			if (error.code === Code.NotFound) {
+				return "missing";
+			}
+			if (error.code === Code.PermissionDenied) {
+				return "denied";
+			}
 		}
 		throw error;
 	}

@@ -222,7 +222,7 @@ export class PeerAccess {
 	): Promise<Peer> {
 		if (!(await this.#exists(record))) {
 			throw new ConnectError(
-				`the Peering ${record.peering} was deleted in the cluster that is called`,
+				`the other cluster has deleted the Peering ${record.peering}, by which it knew this one: establish the peering again with a new token, or delete its Imports`,
 				Code.FailedPrecondition,
 				undefined,
 				[{ desc: PeeringRemovedSchema, value: {} }],
