@@ -198,7 +198,7 @@ export class PeerAccess {
 		const isNext = stored !== undefined && isSameHash(stored.value.nextCredentialHash, hash);
 		if (stored === undefined || !(isNext || isSameHash(stored.value.credentialHash, hash))) {
 			throw new ConnectError(
-				`the credential of the peer, in the header ${peerHeader}, is missing or not valid: establish the peering again`,
+				`the credential of the peer, in the header ${peerHeader}, is missing or not valid: establish the peering again, with the address of a server: an agent does not pass it on`,
 				Code.Unauthenticated,
 			);
 		}
