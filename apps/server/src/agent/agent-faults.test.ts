@@ -202,15 +202,14 @@ describe("a server that is lost in the middle of a response", () => {
 		expect(body).toMatch(/grpc-status: 14\r\n/);
 	});
 
-	it.each([
-		"application/connect+json",
-		"application/grpc",
-		"application/grpc-web+proto",
-	])("resets a response of %s within a message", async (contentType) => {
-		const partial = enveloped("a long message").subarray(0, 9);
-		const { rstCode } = await interrupted(contentType, partial);
-		expect(rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
-	});
+	it.each(["application/connect+json", "application/grpc", "application/grpc-web+proto"])(
+		"resets a response of %s within a message",
+		async (contentType) => {
+			const partial = enveloped("a long message").subarray(0, 9);
+			const { rstCode } = await interrupted(contentType, partial);
+			expect(rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
+		},
+	);
 
 	it("resets a response that has no place for an error", async () => {
 		const unary = await interrupted("application/json", Buffer.from("{"));
