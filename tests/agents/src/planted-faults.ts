@@ -20,10 +20,7 @@ export const plantedFaults = [...ofAgents, ...ofPeerings] as const;
 /** One of them. */
 export type PlantedFault = (typeof plantedFaults)[number];
 
-export function isOfAgents(fault: PlantedFault | undefined): fault is (typeof ofAgents)[number] {
-	return ofAgents.some((each) => each === fault);
-}
-
+/** Whether it is planted in the storage of peerings. */
 export function isOfPeerings(
 	fault: PlantedFault | undefined,
 ): fault is (typeof ofPeerings)[number] {

@@ -244,7 +244,7 @@ class Simulation {
 		} else if (drawn < 73) {
 			void this.#undeclare();
 		} else if (drawn < 76) {
-			void this.#declare().catch(() => {});
+			void this.#declare();
 		}
 	}
 
@@ -303,10 +303,7 @@ class Simulation {
 		const isExport = this.#faults.happens(0.5);
 		const cluster = isExport ? copying?.from : copying?.to;
 		const id = idOf(isExport ? Export : Import, copying?.name ?? "");
-		await cluster
-			?.clientOf(0, "grpc")
-			.resources.delete({ id })
-			.catch(() => {});
+		await tolerating(cluster?.clientOf(0, "grpc").resources.delete({ id }));
 	}
 
 	/** Waits until all is at rest, and reports what is not. */
@@ -319,7 +316,7 @@ class Simulation {
 			for (const cluster of this.#clusters) {
 				cluster.startAll();
 			}
-			await this.#declare().catch(() => {});
+			await this.#declare();
 			await this.#pass(checkMs);
 			problems = [
 				...this.#copyings.flatMap((each) => differences(each, this.#uids.get(each.to) ?? "")),
@@ -361,8 +358,13 @@ async function ensure(cluster: Cluster, resource: ReturnType<typeof resourceOf>)
 	if (resource.id === undefined || cluster.storage.contents.has(nameKey(resource.id))) {
 		return;
 	}
+	await tolerating(cluster.clientOf(0, "grpc").resources.write({ resource }));
+}
+
+/** Waits for a call that may fail, as it is made again at the end. */
+async function tolerating(call: Promise<unknown> | undefined): Promise<void> {
 	try {
-		await cluster.clientOf(0, "grpc").resources.write({ resource });
+		await call;
 	} catch (failure) {
 		if (!(failure instanceof ConnectError)) {
 			throw failure;

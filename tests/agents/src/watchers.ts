@@ -94,9 +94,7 @@ export class Watcher {
 			const check = checks[at];
 			check?.add(event);
 			agent.hasShown(event.version);
-			if (event.event.case !== "upsert" || check?.version !== "") {
-				this.#versions[at] = check?.version ?? "";
-			}
+			this.#versions[at] = check?.version ?? "";
 			onEvent();
 		};
 		if (requests.length === 1) {

@@ -8,7 +8,7 @@ import { StorageUnavailable } from "@plinth/storage";
 import { History } from "../checks/history.ts";
 import { clientTransport, type Protocol } from "../network/client-transport.ts";
 import type { Network } from "../network/network.ts";
-import { isOfAgents, isOfPeerings, type PlantedFault } from "../planted-faults.ts";
+import { isOfPeerings, type PlantedFault } from "../planted-faults.ts";
 import { type AgentCounts, AgentProcess } from "./agent-process.ts";
 import { ServerProcess } from "./server-process.ts";
 import { SharedStorage } from "./shared-storage.ts";
@@ -167,7 +167,7 @@ export class Cluster {
 			name: `${this.name}-agent-${index + 1}`,
 			...{ network, counts, servers: this.#names },
 			changeMethod: (path, method) =>
-				isOfAgents(fault) && fault === "writes are sent again" && path.endsWith("/Write")
+				fault === "writes are sent again" && path.endsWith("/Write")
 					? { ...method, isRepeatable: true }
 					: method,
 		});
