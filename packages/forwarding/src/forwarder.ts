@@ -88,6 +88,15 @@ export interface ServerStatus {
 	readonly isRemoved: boolean;
 }
 
+/** The newest version that clients have been shown. */
+export interface ForwarderPosition {
+	readonly newest: number;
+	/** How often the storage was found to be another one, whose versions are lower. */
+	readonly replaced: number;
+	/** Something of this version is shown to a client: no response that is forwarded later is older. */
+	shown(version: number): void;
+}
+
 /** Forwards calls to servers. */
 export interface Forwarder {
 	/**
@@ -100,6 +109,8 @@ export interface Forwarder {
 	readonly isReady: boolean;
 	/** Calls that have not ended. */
 	readonly calls: number;
+	/** What clients have been shown: of all that they get in other ways, the forwarder must be told. */
+	readonly position: ForwarderPosition;
 	status(): readonly ServerStatus[];
 	/**
 	 * Replaces the servers. One that is added is checked before it gets calls. One that is removed gets no new calls: its calls
@@ -194,6 +205,10 @@ class ServerForwarder implements Forwarder {
 
 	get calls(): number {
 		return this.#calls.size;
+	}
+
+	get position(): ForwarderPosition {
+		return this.#environment.position;
 	}
 
 	forward(call: InboundCall, refusal = this.#refusal()): void {

@@ -14,7 +14,7 @@ export interface InboundCall {
 	readonly target: string;
 	/** The host that the client has named; `undefined` if none. */
 	readonly authority: string | undefined;
-	/** The IP address of the client; empty if it is not known. */
+	/** The IP address of the client; empty if it is not known, or if the agent itself calls. */
 	readonly clientAddress: string;
 	/** The value of a header, by its name in lower case. */
 	header(name: string): string | undefined;

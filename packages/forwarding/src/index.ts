@@ -4,6 +4,7 @@ export {
 	type ForwardedMethod,
 	type Forwarder,
 	type ForwarderOptions,
+	type ForwarderPosition,
 	type ForwardingObserver,
 	type ServerStatus,
 } from "./forwarder.ts";

@@ -1,6 +1,6 @@
 // The messages of backups, controllers, events, histories and leases have names of everyday use: import them from
 // `@plinth/proto/gen/plinth/controller/v1/controller_service_pb.js`, as are all of
-// `plinth/backup/v1`, `plinth/cluster/v1`, `plinth/event/v1`, `plinth/history/v1`, `plinth/lease/v1`, `plinth/meta/v1`,
+// `plinth/agent/v1`, `plinth/backup/v1`, `plinth/cluster/v1`, `plinth/event/v1`, `plinth/history/v1`, `plinth/lease/v1`, `plinth/meta/v1`,
 // `plinth/peering/v1`, `plinth/schema/v1` and `plinth/server/v1`.
 export { BackupService } from "./gen/plinth/backup/v1/backup_service_pb.ts";
 export { ControllerService } from "./gen/plinth/controller/v1/controller_service_pb.ts";

@@ -7,10 +7,12 @@ export {
 export { enforce } from "./access/authorization.ts";
 export { deploymentAuthorizer, insecureAllowAll } from "./access/open-access.ts";
 export {
+	allowsEverywhere,
 	type Policy,
 	PolicyAuthorizer,
 	type PolicyRule,
 	policyAccess,
+	policyOf,
 	tokenHash,
 } from "./access/policy-authorizer.ts";
 export {

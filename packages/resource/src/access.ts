@@ -64,7 +64,10 @@ export interface Access {
 	 * deployments: they are allowed. False by default.
 	 */
 	readonly isDeployment?: boolean;
-	/** Aborts when the token has expired or its rights have changed: call the authorizer again. */
+	/**
+	 * Aborts when the token has expired or its rights have changed: call the authorizer again. Watches end with
+	 * Unauthenticated, or with the reason of the signal if that is a ConnectError.
+	 */
 	readonly ended?: AbortSignal;
 }
 
@@ -78,6 +81,11 @@ export interface Authorizer {
 	 * @throws ConnectError Unauthenticated if the token is missing, unknown or expired.
 	 */
 	authenticate(token: string | undefined): Access | Promise<Access>;
+	/**
+	 * When the access of a token that was accepted ends by itself, in milliseconds since the epoch. `undefined` if it does
+	 * not, or if the token is not known. Absent if no token expires.
+	 */
+	expiryOf?(token: string): number | undefined;
 }
 
 /** The right to read resources of types without authorize hooks. */

@@ -42,7 +42,14 @@ export {
 	removeFinalizer,
 } from "./finalizers.ts";
 export { deepFreeze, freezeInDevelopment, sharedObjectsAreFrozen } from "./freeze.ts";
-export { type FamilyLike, familyKey, gvkKey, sameType, type TypeLike } from "./gvk.ts";
+export {
+	assertWellFormedType,
+	type FamilyLike,
+	familyKey,
+	gvkKey,
+	sameType,
+	type TypeLike,
+} from "./gvk.ts";
 export {
 	displayName,
 	idOf,

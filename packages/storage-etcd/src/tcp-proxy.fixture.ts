@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A connection to etcd that can be cut or blocked. */
+/** A connection to a server, such as etcd, that can be cut or blocked. */
 export class TcpProxy {
 	readonly url: string;
 	readonly #server: Server;
@@ -17,7 +17,7 @@ export class TcpProxy {
 		server.on("connection", (client) => this.#connect(client));
 	}
 
-	/** Starts a proxy to the etcd with that URL. */
+	/** Starts a proxy to the server on this machine with that URL. */
 	static async to(url: string): Promise<TcpProxy> {
 		const server = createServer().listen(0, "127.0.0.1");
 		await once(server, "listening");
@@ -39,7 +39,7 @@ export class TcpProxy {
 		this.#refuses = false;
 	}
 
-	/** Holds back responses of etcd. Requests pass. */
+	/** Holds back responses. Requests pass. */
 	block(): void {
 		this.#blocked = true;
 		for (const { target } of this.#pairs) {

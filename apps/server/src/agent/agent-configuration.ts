@@ -1,4 +1,5 @@
 import type { ForwardingLimits } from "@plinth/forwarding";
+import type { TypeLike } from "@plinth/resource";
 import { present, tlsFiles } from "../configuration/configuration.ts";
 import { readConfigurationFile } from "../configuration/configuration-file.ts";
 import { readEnvironment } from "../configuration/environment.ts";
@@ -30,6 +31,10 @@ export interface AgentConfiguration {
 	readonly controllersTokenFile?: string;
 	/** A file with the credential for the ports of servers that are for agents. */
 	readonly serversCredentialFile?: string;
+	/** The types that are cached. */
+	readonly cache?: readonly TypeLike[];
+	/** A file with the token with which caches are filled. */
+	readonly cacheTokenFile?: string;
 	readonly tls?: TlsFiles;
 	readonly http2?: Http2Implementation;
 	/** Limits that differ from the defaults. */
@@ -82,10 +87,18 @@ export function parseAgentCommandLine(
 			"an agent needs --servers, such as --servers a:7575,b:7575, or --discover, such as --discover dns:servers.example:7575",
 		);
 	}
+	const cache = config.all(agentSettings.cache);
+	const serversCredentialFile = config.get(agentSettings.serversCredentialFile);
+	if (cache.length > 0 && serversCredentialFile === undefined) {
+		throw new UsageError(
+			"--cache needs --servers-credential-file, and servers that are named by their ports for agents (--agents-listen): only there do they tell the rights of tokens",
+		);
+	}
 	return {
 		listen: config.get(settings.listen) ?? defaultListen,
 		servers,
 		modules: config.all(agentSettings.modules),
+		cache,
 		limits: present({
 			connections: config.get(settings.connections),
 			streamsPerConnection: config.get(settings.streamsPerConnection),
@@ -106,7 +119,8 @@ export function parseAgentCommandLine(
 			discover,
 			serversCaFile: config.get(agentSettings.serversCaFile),
 			controllersTokenFile: config.get(agentSettings.controllersTokenFile),
-			serversCredentialFile: config.get(agentSettings.serversCredentialFile),
+			cacheTokenFile: config.get(agentSettings.cacheTokenFile),
+			serversCredentialFile,
 			tls: tlsFiles(config),
 			http2: config.get(settings.http2),
 			stopLimitMs: config.get(settings.stopTimeout),

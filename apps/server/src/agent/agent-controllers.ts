@@ -1,19 +1,15 @@
-import { readFile } from "node:fs/promises";
 import { createClient } from "@connectrpc/connect";
 import type { ManagerState } from "@plinth/controller";
 import { ControllerService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
-import { createPlinthTransport } from "@plinth/rpc-client";
 import type { Logger, Runtime } from "@plinth/runtime";
-import { formatListenAddress } from "../configuration/listen-address.ts";
-import { FileError } from "../configuration/located-yaml.ts";
 import type { ListenerLimits } from "../listener/limits.ts";
-import { openListener } from "../listener/listener.ts";
 import type { RequestHandler } from "../listener/request-handler.ts";
 import { checkControllers } from "../module/check-controllers.ts";
 import type { Module } from "../module/define-module.ts";
 import { ModuleError } from "../module/load-module.ts";
 import { startManagers } from "./agent-managers.ts";
+import { openOwnCalls } from "./own-calls.ts";
 import { reportControllers } from "./report-controllers.ts";
 
 /** Options of `startAgentControllers`. */
@@ -38,8 +34,6 @@ export interface AgentControllers {
 	stop(): Promise<void>;
 }
 
-const anyPort = { host: "127.0.0.1", port: 0 } as const;
-
 /** The types that each server has. */
 const serverTypes = [Partition, Namespace, Tombstone];
 
@@ -58,21 +52,8 @@ export async function startAgentControllers(
 		return undefined;
 	}
 	checkAgentModules(modules);
-	let token = await tokenIn(tokenFile);
-	// A port of their own: that of the agent may require certificates of its clients.
-	const { clock } = runtime;
-	const listener = await openListener({ address: anyPort, handler, limits, clock, logger });
-	const transport = createPlinthTransport({
-		baseUrl: `http://${formatListenAddress(listener.address)}`,
-		interceptors: [
-			(next) => (request) => {
-				if (token !== undefined) {
-					request.header.set("authorization", `Bearer ${token}`);
-				}
-				return next(request);
-			},
-		],
-	});
+	const ownCalls = await openOwnCalls({ tokenFile, handler, limits, runtime, logger });
+	const { transport } = ownCalls;
 	const managers = startManagers({ modules, transport, runtime, logger });
 	const reporting = reportControllers({
 		client: createClient(ControllerService, transport),
@@ -81,13 +62,10 @@ export async function startAgentControllers(
 	});
 	return {
 		state: () => managers.state(),
-		async reload() {
-			token = await tokenIn(tokenFile);
-		},
+		reload: () => ownCalls.reload(),
 		async stop() {
 			await Promise.all([managers.stop(), reporting.stop()]);
-			transport.close();
-			await listener.close(0);
+			await ownCalls.close();
 		},
 	};
 }
@@ -113,21 +91,4 @@ function checkAgentModules(modules: readonly Module[]): void {
 		}
 		names.add(name);
 	}
-}
-
-async function tokenIn(file: string | undefined): Promise<string | undefined> {
-	if (file === undefined) {
-		return undefined;
-	}
-	let text: string;
-	try {
-		text = await readFile(file, "utf8");
-	} catch (cause) {
-		throw new FileError(`${file} can't be read`, { cause });
-	}
-	const token = text.trim();
-	if (token === "" || /\s/.test(token)) {
-		throw new FileError(`${file} must contain one token, without spaces or line breaks`);
-	}
-	return token;
 }

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Forwarder } from "@plinth/forwarding";
+import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import type { ExchangeKind } from "../listener/exchange.ts";
 import type { Exchanges } from "../listener/exchanges.ts";
 import {
@@ -9,6 +10,7 @@ import {
 	sendText,
 } from "../listener/request-handler.ts";
 import { type Metrics, prometheusType } from "../operations/metrics.ts";
+import type { AgentCache } from "./cache/agent-cache.ts";
 import type { Discovery, DiscoveryStatus } from "./discovery/discovery.ts";
 import { ExchangeCall } from "./exchange-call.ts";
 import { knownMethod } from "./known-methods.ts";
@@ -20,6 +22,10 @@ export interface AgentHandlerOptions {
 	readonly discovery: Discovery | undefined;
 	readonly exchanges: Exchanges;
 	readonly metrics: Pick<Metrics, "prometheus">;
+	/** Serves calls of clients, if the agent has caches. */
+	readonly cache?: Pick<AgentCache, "serve" | "types"> | undefined;
+	/** Whether all calls are those of the agent itself: they are forwarded, with AgentCacheService among them. */
+	readonly isOwn?: boolean;
 	/** Whether the agent stops: then it is not ready, and refuses new calls. */
 	readonly isStopping: () => boolean;
 }
@@ -28,14 +34,15 @@ const countsForNothingElse = { leave: () => {} };
 
 /** Handles the paths of an agent itself, and forwards all other requests. */
 export function createAgentHandler(options: AgentHandlerOptions): RequestHandler {
-	const { forwarder, discovery, exchanges, metrics, isStopping } = options;
+	const { forwarder, discovery, exchanges, metrics, isStopping, cache, isOwn = false } = options;
 	const plain = new Map<string, RequestHandler>([
 		["/healthz", (_, response) => sendText(response, 200, "ok")],
 		[
 			"/readyz",
 			(_, response) => {
 				const isReady = forwarder.isReady && !isStopping();
-				sendText(response, isReady ? 200 : 503, readiness(forwarder, discovery, isStopping()));
+				const lines = [readiness(forwarder, discovery, isStopping()), ...cacheLines(cache)];
+				sendText(response, isReady ? 200 : 503, lines.join("\n"));
 			},
 		],
 		[
@@ -62,11 +69,38 @@ export function createAgentHandler(options: AgentHandlerOptions): RequestHandler
 			return;
 		}
 		const exchange = exchanges.begin(kindOf(request), request, response);
-		const call = new ExchangeCall(exchange, request, response);
-		// The limit of the forwarder counts it.
+		// The limits of the forwarder and of the cache count it.
 		exchange.admit(countsForNothingElse);
-		forwarder.forward(call, isStopping() ? stopping() : undefined);
+		const forward = () => {
+			const call = new ExchangeCall(exchange, request, response, isOwn);
+			const isRefused = !isOwn && pathOf(request).startsWith(pathOfCacheService);
+			forwarder.forward(call, isStopping() ? stopping() : isRefused ? onlyForAgents() : undefined);
+		};
+		if (cache === undefined || isStopping()) {
+			forward();
+		} else {
+			cache.serve(exchange, request, response, forward);
+		}
 	};
+}
+
+const pathOfCacheService = `/${AgentCacheService.typeName}/`;
+
+/** The agent's credential is for its own calls of that service. */
+function onlyForAgents(): ConnectError {
+	return new ConnectError(
+		`${AgentCacheService.typeName} is for agents: it is not forwarded`,
+		Code.Unimplemented,
+	);
+}
+
+/** What `/readyz` says about caches. Everybody may read it: why one is not used is in the log alone. */
+function cacheLines(cache: AgentHandlerOptions["cache"]): readonly string[] {
+	return [...(cache?.types ?? [])].map(({ key, service }) =>
+		service === undefined
+			? `cache of ${key}: not used, calls are forwarded: see the log`
+			: `cache of ${key}: used`,
+	);
 }
 
 function stopping(): ConnectError {

@@ -2,6 +2,7 @@ import type { Forwarder, ForwardingObserver } from "@plinth/forwarding";
 import type { Exchanges } from "../listener/exchanges.ts";
 import type { Listener } from "../listener/listener.ts";
 import type { Metrics } from "../operations/metrics.ts";
+import type { AgentCache, CacheObserver } from "./cache/agent-cache.ts";
 import type { Discovery } from "./discovery/discovery.ts";
 
 /** The instruments of an agent. */
@@ -10,6 +11,9 @@ export interface AgentMetrics {
 	/** Counts an exchange that the agent ended. */
 	readonly cut: (reason: string) => void;
 	observe(forwarder: Forwarder, exchanges: Exchanges, discovery: Discovery | undefined): void;
+	/** Counts calls for cached types. */
+	readonly cacheObserver: CacheObserver;
+	observeCache(cache: Pick<AgentCache, "types" | "tokens" | "watches">): void;
 	observeListener(listener: Pick<Listener, "connections">): void;
 }
 
@@ -26,6 +30,10 @@ export function createAgentMetrics({ meter }: Pick<Metrics, "meter">): AgentMetr
 	);
 	const ejections = counter("plinth.agent.ejections", "How often a server got no more calls");
 	const cuts = counter("plinth.agent.cuts", "Calls that the agent ended early, by the reason");
+	const cached = counter(
+		"plinth.agent.cache.calls",
+		"Calls for cached types, by whether the cache has served them",
+	);
 	return {
 		observer: {
 			callEnded: (outcome) => calls.add(1, { outcome }),
@@ -62,12 +70,42 @@ export function createAgentMetrics({ meter }: Pick<Metrics, "meter">): AgentMetr
 				"Response bytes that were read from servers and not by clients",
 			).addCallback((result) => result.observe(exchanges.pendingBytes));
 		},
+		cacheObserver: { called: (outcome) => cached.add(1, { outcome }) },
+		observeCache: (cache) => observeCache(meter, cache),
 		observeListener: (listener) => {
 			gauge("plinth.connections", "Open connections").addCallback((result) =>
 				result.observe(listener.connections),
 			);
 		},
 	};
+}
+
+function observeCache(
+	meter: Metrics["meter"],
+	cache: Pick<AgentCache, "types" | "tokens" | "watches">,
+): void {
+	const gauge = (name: string, description: string) =>
+		meter.createObservableGauge(name, { description });
+	gauge("plinth.agent.cache.age.seconds", "For how long a cache may lack changes").addCallback(
+		(result) => {
+			for (const { key, ageMs } of cache.types) {
+				if (Number.isFinite(ageMs)) {
+					result.observe(ageMs / 1_000, { type: key });
+				}
+			}
+		},
+	);
+	gauge("plinth.agent.cache.used", "Whether a cache serves calls").addCallback((result) => {
+		for (const { key, service } of cache.types) {
+			result.observe(service === undefined ? 0 : 1, { type: key });
+		}
+	});
+	gauge("plinth.agent.cache.watches", "Watches that caches serve").addCallback((result) =>
+		result.observe(cache.watches),
+	);
+	gauge("plinth.agent.cache.tokens", "Tokens whose rights are followed").addCallback((result) =>
+		result.observe(cache.tokens),
+	);
 }
 
 function observeDiscovery(meter: Metrics["meter"], discovery: Discovery): void {

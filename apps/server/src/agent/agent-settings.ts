@@ -1,6 +1,7 @@
 import { type AnySetting, list, one } from "../configuration/setting.ts";
 import { settings } from "../configuration/settings.ts";
 import { count, serverAddress, size, text } from "../configuration/value-parsers.ts";
+import { typeName } from "./cache/type-name.ts";
 import { discoverySource } from "./discovery/discovery-source.ts";
 
 /** The settings that only an agent has. */
@@ -26,6 +27,19 @@ export const agentSettings = {
 	controllersTokenFile: one("controllersTokenFile", {
 		placeholder: "<file>",
 		description: "a file with the token with which the controllers of modules call the servers",
+		defaultText: "no token",
+		parse: text,
+	}),
+	cache: list("cache", {
+		placeholder: "<type,…>",
+		description:
+			"serve reads, lists and watches of these types from memory, such as music.v1.Artist; needs servers with a port for agents, and --servers-credential-file",
+		parse: typeName,
+	}),
+	cacheTokenFile: one("cacheTokenFile", {
+		placeholder: "<file>",
+		description:
+			"a file with the token with which caches are filled: it needs operator:read on all resources of the types",
 		defaultText: "no token",
 		parse: text,
 	}),
@@ -73,6 +87,8 @@ export const allAgentSettings: readonly AnySetting[] = [
 	agentSettings.modules,
 	agentSettings.controllersTokenFile,
 	agentSettings.serversCredentialFile,
+	agentSettings.cache,
+	agentSettings.cacheTokenFile,
 	settings.tlsCertFile,
 	settings.tlsKeyFile,
 	settings.tlsClientCaFile,

@@ -1,6 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { createForwarder, type ForwardedMethod, type Forwarder } from "@plinth/forwarding";
+import {
+	createForwarder,
+	type ForwardedMethod,
+	type Forwarder,
+	type ForwarderOptions,
+} from "@plinth/forwarding";
 import { type Clock, type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { FileError } from "../configuration/located-yaml.ts";
@@ -19,6 +24,7 @@ import type { AgentConfiguration } from "./agent-configuration.ts";
 import { startAgentControllers } from "./agent-controllers.ts";
 import { createAgentHandler } from "./agent-handler.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
+import { startCaches } from "./cache/start-caches.ts";
 import type { Discovery, DiscoveryContext } from "./discovery/discovery.ts";
 import { type Resolver, systemResolver } from "./discovery/resolver.ts";
 import { startDiscovery } from "./discovery/start-discovery.ts";
@@ -50,7 +56,7 @@ const closeAfterMs = 1_000;
 /**
  * Starts an agent. It listens at once; `/readyz` tells when a server is ready.
  *
- * @throws ListenError, or FileError about a file that can't be read.
+ * @throws ListenError; FileError about a file that can't be read; UsageError if servers don't know a type of `--cache`.
  */
 export async function startAgent(
 	configuration: AgentConfiguration,
@@ -60,7 +66,6 @@ export async function startAgent(
 	const { clock } = runtime;
 	const limits = { ...defaultListenerLimits, ...configuration.limits };
 	await using started = new AsyncDisposableStack();
-	const ca = await serversCa(configuration);
 	const tls = configuration.tls && (await followTls(configuration.tls, { clock, logger }));
 	if (tls !== undefined) {
 		started.defer(() => tls.close());
@@ -73,26 +78,25 @@ export async function startAgent(
 	started.defer(observeProcess(metrics.meter));
 	const instruments = createAgentMetrics(metrics);
 	const exchanges = new Exchanges({ clock, logger, limits, onCut: instruments.cut });
-	const forwarder = createForwarder({
-		...{ servers, methodOf, logger, runtime },
-		...(ca !== undefined && { tls: { ca } }),
-		credential: () => secrets.first,
-		...(configuration.forwardingLimits && { limits: configuration.forwardingLimits }),
-		observer: instruments.observer,
-	});
+	const { observer } = instruments;
+	const forwarder = await openForwarder(configuration, { observer, secrets, logger, runtime });
 	started.defer(() => forwarder.close());
 	const context = { ...runtime, logger, resolver };
 	const discovery = await discoverServers(configuration, forwarder, context);
 	started.defer(() => discovery?.close());
 	instruments.observe(forwarder, exchanges, discovery);
 	let isStopping = false;
-	const handler = createAgentHandler({
+	const handling = {
 		...{ forwarder, discovery, exchanges, metrics },
 		isStopping: () => isStopping,
-	});
+	};
+	const ownHandler = createAgentHandler({ ...handling, isOwn: true });
+	const own = { handler: ownHandler, limits, runtime, logger };
+	const caches = await startCaches({ ...own, configuration, forwarder, instruments });
+	started.defer(() => caches?.close());
 	const listener = await openListener({
 		address: configuration.listen,
-		handler,
+		handler: createAgentHandler({ ...handling, cache: caches?.cache }),
 		...{ limits, clock, logger },
 		...(tls && { tls: tls.material }),
 		...(http2 && { http2 }),
@@ -101,12 +105,12 @@ export async function startAgent(
 	instruments.observeListener(listener);
 	started.defer(async () => {
 		isStopping = true;
+		caches?.cache.endStreams(openAgain());
 		await stopForwarding(forwarder, listener, clock, stopLimitMs);
 	});
-	const controllers = await startAgentControllers({
-		...{ modules, handler, limits, runtime, logger },
-		tokenFile: configuration.controllersTokenFile,
-	});
+	await caches?.checkTypes();
+	const { controllersTokenFile: tokenFile } = configuration;
+	const controllers = await startAgentControllers({ ...own, modules, tokenFile });
 	started.defer(() => controllers?.stop());
 	if (controllers !== undefined) {
 		observeControllers(metrics.meter, controllers);
@@ -119,13 +123,32 @@ export async function startAgent(
 		address,
 		reload: async () => {
 			const checks = [tls, credential, discovery].map((each) => each?.check());
-			await Promise.all([...checks, controllers?.reload()]);
+			await Promise.all([...checks, controllers?.reload(), caches?.reload()]);
 		},
 		stop: () => {
 			stopped ??= parts.disposeAsync();
 			return stopped;
 		},
 	};
+}
+
+/** Creates the forwarder of an agent. @throws FileError. */
+async function openForwarder(
+	configuration: AgentConfiguration,
+	{
+		secrets,
+		...context
+	}: Pick<ForwarderOptions, "observer" | "logger" | "runtime"> & {
+		readonly secrets: SharedSecrets;
+	},
+): Promise<Forwarder> {
+	const ca = await serversCa(configuration);
+	return createForwarder({
+		...{ servers: configuration.servers, methodOf, ...context },
+		...(ca !== undefined && { tls: { ca } }),
+		credential: () => secrets.first,
+		...(configuration.forwardingLimits && { limits: configuration.forwardingLimits }),
+	});
 }
 
 /** Finds the servers of a forwarder, in addition to those that are named. */
@@ -171,9 +194,7 @@ async function stopForwarding(
 	clock: Clock,
 	stopLimitMs: number,
 ): Promise<void> {
-	forwarder.endStreams(
-		new ConnectError("the agent is stopping: open the stream again", Code.Unavailable),
-	);
+	forwarder.endStreams(openAgain());
 	const endCalls = clock.setTimer(stopLimitMs, () =>
 		forwarder.endCalls(
 			new ConnectError(
@@ -184,6 +205,10 @@ async function stopForwarding(
 	);
 	await listener.close(stopLimitMs + closeAfterMs);
 	endCalls.cancel();
+}
+
+function openAgain(): ConnectError {
+	return new ConnectError("the agent is stopping: open the stream again", Code.Unavailable);
 }
 
 async function serversCa({

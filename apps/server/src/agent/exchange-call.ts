@@ -7,8 +7,11 @@ export class ExchangeCall implements InboundCall {
 	readonly #exchange: Exchange;
 	readonly #request: HttpRequest;
 	readonly #response: HttpResponse;
+	readonly #isOwn: boolean;
 
-	constructor(exchange: Exchange, request: HttpRequest, response: HttpResponse) {
+	/** @param isOwn - whether the agent itself calls, so that no client is named. */
+	constructor(exchange: Exchange, request: HttpRequest, response: HttpResponse, isOwn: boolean) {
+		this.#isOwn = isOwn;
 		this.#exchange = exchange;
 		this.#request = request;
 		this.#response = response;
@@ -27,7 +30,7 @@ export class ExchangeCall implements InboundCall {
 	}
 
 	get clientAddress(): string {
-		return this.#request.connection.remoteAddress;
+		return this.#isOwn ? "" : this.#request.connection.remoteAddress;
 	}
 
 	header(name: string): string | undefined {

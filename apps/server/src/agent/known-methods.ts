@@ -10,6 +10,7 @@ import {
 	ResourceService,
 	TypeService,
 } from "@plinth/proto";
+import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import { PeeringService } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
 import { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
@@ -19,6 +20,7 @@ import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 
 const services: readonly DescService[] = [
+	AgentCacheService,
 	BackupService,
 	ControllerService,
 	DeploymentService,

@@ -18,7 +18,8 @@ const addressLength = 64;
 
 /**
  * Lets requests of agents pass that carry a credential. It grants no rights: what follows checks the token of the client as on
- * any other port. It has one effect: limits on connections are applied to the address that the agent names as its client's.
+ * any other port. It has two effects: limits on connections are applied to the address that the agent names as its client's,
+ * and AgentCacheService is served.
  */
 export function checkAgent(
 	{ secrets, clients, onRefused }: CheckAgentOptions,
@@ -34,6 +35,7 @@ export function checkAgent(
 			});
 			return;
 		}
+		request.isOfAgent = true;
 		const address = request.header(clientAddressHeader)?.slice(0, addressLength);
 		if (address !== undefined && request.connection.isMultiplexed) {
 			request.client = clients.clientAt(address, request.connection);

@@ -185,6 +185,11 @@ export class Exchange implements ResponseListener {
 		return pathOf(this.#request);
 	}
 
+	/** Whether the request has arrived on the port for agents, with a credential. */
+	get isOfAgent(): boolean {
+		return this.#request.isOfAgent === true;
+	}
+
 	get isClosed(): boolean {
 		return this.#isClosed;
 	}

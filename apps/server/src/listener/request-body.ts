@@ -18,6 +18,8 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 	#isPaused = false;
 	#failure: ConnectError | undefined;
 	#failed: AbortController | undefined;
+	/** Chunks that were put back. */
+	#returned: readonly Uint8Array[] = [];
 	/** The reader that waits for the next chunk. */
 	#wake: (() => void) | undefined;
 
@@ -57,6 +59,11 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 		if (this.#isPaused) {
 			return undefined;
 		}
+		const [returned, ...others] = this.#returned;
+		if (returned !== undefined) {
+			this.#returned = others;
+			return returned;
+		}
 		const chunk = this.#request.read();
 		if (chunk !== undefined) {
 			this.#onChunk();
@@ -65,6 +72,11 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 			return isSparse ? new Uint8Array(chunk) : chunk;
 		}
 		return this.#request.isRead ? "end" : undefined;
+	}
+
+	/** Puts back chunks that were taken, so that another reader takes them again. */
+	putBack(chunks: readonly Uint8Array[]): void {
+		this.#returned = [...chunks, ...this.#returned];
 	}
 
 	/** Calls `wake` once, when `take` may have a result. Only one reader may wait. */

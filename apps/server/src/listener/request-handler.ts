@@ -26,6 +26,8 @@ export interface HttpRequest extends RequestHead {
 	readonly connection: HttpConnection;
 	/** The client to which limits on connections are applied, if an agent has forwarded its request. */
 	client?: HttpConnection;
+	/** Whether it has arrived on the port for agents, with a credential. */
+	isOfAgent?: boolean;
 	/** The host to which the request was sent: `:authority`, or else Host. */
 	readonly authority: string | undefined;
 	/** Whether the request has at most one Host, which does not differ from `:authority`. */

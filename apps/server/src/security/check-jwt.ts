@@ -31,6 +31,8 @@ interface Verified {
 	readonly policy: Policy;
 	readonly access: Access;
 	readonly end: AbortController;
+	/** When it expires, with the tolerance, in milliseconds since the epoch. */
+	readonly expiresMs: number;
 	/** Ends access when the token expires. */
 	readonly expiry: Timer;
 	/** When it was verified, on the monotonic clock. */
@@ -101,6 +103,11 @@ export class JwtAuthorizer {
 			}
 			throw failure;
 		}
+	}
+
+	/** When a token that was verified expires, in milliseconds since the epoch. */
+	expiryOf(token: string): number | undefined {
+		return this.#verified.get(tokenHash(token))?.expiresMs;
 	}
 
 	/** Forgets all tokens, and ends their watches. */
@@ -187,6 +194,7 @@ export class JwtAuthorizer {
 			payload,
 			policy,
 			end,
+			expiresMs,
 			access: policyAccess(policy, end.signal),
 			expiry: clock.setTimer(expiresMs - clock.now(), () => this.#forget(hash)),
 			verifiedMs: nowMs,

@@ -74,6 +74,8 @@ export async function createAccessAuthorizer(
 			token !== undefined && jwts !== undefined && looksLikeJwt(token)
 				? jwts.authenticate(token)
 				: tokens.authenticate(token),
+		expiryOf: (token) =>
+			(jwts !== undefined && looksLikeJwt(token) ? jwts : tokens).expiryOf(token),
 		reload: async () => {
 			await Promise.all(followed.map((files) => files.check()));
 		},
@@ -123,6 +125,11 @@ class ExpiringTokens {
 			throw new ConnectError("the token has expired", Code.Unauthenticated);
 		}
 		return access;
+	}
+
+	/** When a token expires, in milliseconds since the epoch. */
+	expiryOf(token: string): number | undefined {
+		return this.#expiries.size === 0 ? undefined : this.#expiries.get(tokenHash(token))?.atMs;
 	}
 
 	close(): void {

@@ -34,6 +34,7 @@ import {
 	TypeService,
 	WriteRequestSchema,
 } from "@plinth/proto";
+import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import { ClusterService } from "@plinth/proto/gen/plinth/cluster/v1/cluster_service_pb.js";
 import { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { PeeringService } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
@@ -55,6 +56,7 @@ import {
 import { type CallObserver, createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime, SuspendableLeases, TimedLeases } from "@plinth/runtime";
 import type { HistorySource, ServerRecord, StorageBackend } from "@plinth/storage";
+import { createAgentCacheService } from "../agents-listener/agent-cache-service.ts";
 import { createBackupService } from "../backup/backup-service.ts";
 import type { StorageCopies } from "../backup/storage-copies.ts";
 import { createClusterService } from "../cluster/cluster-service.ts";
@@ -343,6 +345,10 @@ function registerOperations(
 			accessOf: async (call) => leaseAccessOf(await authenticateCall(authorizer, call)),
 			clock: runtime.clock,
 		}),
+	);
+	external.service(
+		AgentCacheService,
+		createAgentCacheService({ backend, registry, authorizer, clock: runtime.clock }),
 	);
 	external.service(
 		ClusterService,

@@ -52,7 +52,7 @@ export function requestHeaders(
 }
 
 /**
- * The headers by which servers know this agent, and its client.
+ * The headers by which servers know this agent, and its client if it has an address: the agent's own calls have none.
  *
  * @param credential - of the agent, as it is now; empty if servers require none.
  */
@@ -62,7 +62,10 @@ export function credentialHeaders(
 ): OutgoingHttpHeaders {
 	return credential === ""
 		? {}
-		: { [internalHeader]: credential, [clientAddressHeader]: clientAddress };
+		: {
+				[internalHeader]: credential,
+				...(clientAddress !== "" && { [clientAddressHeader]: clientAddress }),
+			};
 }
 
 /** Whether the agent has already met it: its listener has told the client to send the body. */

@@ -14,6 +14,12 @@ export const positionHeader = "x-plinth-position";
  */
 export class ClusterPosition {
 	#newest = 0;
+	#replaced = 0;
+
+	/** How often the storage was found to be another one. */
+	get replaced(): number {
+		return this.#replaced;
+	}
 
 	get newest(): number {
 		return this.#newest;
@@ -29,7 +35,10 @@ export class ClusterPosition {
 
 	/** A storage has refused a position, because it has not reached it. @param reached - the version that it has reached. */
 	refused(reached: number): void {
-		this.#newest = Math.min(this.#newest, reached);
+		if (reached < this.#newest) {
+			this.#newest = reached;
+			this.#replaced += 1;
+		}
 	}
 }
 

@@ -1,11 +1,11 @@
 import { type Access, type Authorizer, allowed } from "@plinth/resource";
 import { deploymentWriter } from "@plinth/storage";
+import { describedBy } from "./policy-authorizer.ts";
 
-const fullRights: Access = {
-	subject: "anyone",
-	check: () => allowed,
-	checkEveryName: () => allowed,
-};
+const fullRights: Access = describedBy(
+	{ subject: "anyone", rules: [{ operations: ["*"] }] },
+	{ subject: "anyone", check: () => allowed, checkEveryName: () => allowed },
+);
 
 /**
  * Allows everything to everyone, with or without a token. Use it only for servers that no one else can reach.

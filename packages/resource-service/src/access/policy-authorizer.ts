@@ -125,9 +125,34 @@ export function tokenHash(token: string): string {
 	return hash("sha256", token);
 }
 
+/** The policies of accesses that one describes. */
+const policies = new WeakMap<Access, Policy>();
+
+/** The policy that says all of what an access allows; `undefined` if none does. */
+export function policyOf(access: Access): Policy | undefined {
+	return policies.get(access);
+}
+
+/** Whether a policy allows the operation on all resources of a type, whatever their tenancies and names. */
+export function allowsEverywhere({ rules }: Policy, operation: string, type: TypeLike): boolean {
+	return rules.some(
+		({ partition, namespace, namePrefix, ...rule }) =>
+			partition === undefined &&
+			namespace === undefined &&
+			!namePrefix &&
+			appliesTo(rule, operation, { type }),
+	);
+}
+
+/** Remembers the policy that says all of what an access allows. */
+export function describedBy(policy: Policy, access: Access): Access {
+	policies.set(access, policy);
+	return access;
+}
+
 /** The access that a policy grants, until `ended` aborts. */
 export function policyAccess(policy: Policy, ended: AbortSignal): Access {
-	return {
+	return describedBy(policy, {
 		subject: policy.subject,
 		ended,
 		check: (operation, target) => {
@@ -147,7 +172,7 @@ export function policyAccess(policy: Policy, ended: AbortSignal): Access {
 			}
 			return rules.length === 0 ? refusal(policy, operation, target) : undefined;
 		},
-	};
+	});
 }
 
 function refusal(policy: Policy, operation: string, target: AccessTarget): Decision {

@@ -112,17 +112,19 @@ export class WatchList
 	 * Must be called before a message that was returned earlier is sent: what was read with the caller's token must not be
 	 * sent after the token has ended.
 	 *
-	 * @throws ConnectError Unauthenticated.
+	 * @throws ConnectError Unauthenticated, or the reason for which the access has ended.
 	 */
 	throwIfTokenEnded(): void {
-		if (this.#opened?.ended?.aborted) {
-			void this.#opened.events.return?.();
-			throw tokenEnded();
+		const opened = this.#opened;
+		if (opened?.ended?.aborted) {
+			void opened.events.return?.();
+			throw tokenEnded(opened.ended);
 		}
 	}
 
 	#failed(failure: unknown): unknown {
-		return this.#explain(this.#opened?.ended?.aborted ? tokenEnded() : failure);
+		const ended = this.#opened?.ended;
+		return this.#explain(ended?.aborted ? tokenEnded(ended) : failure);
 	}
 
 	async return(): Promise<IteratorResult<WatchEvent, undefined>> {
@@ -157,7 +159,11 @@ export class WatchList
 	}
 }
 
-function tokenEnded(): ConnectError {
+/** The error of a watch whose access has ended: the reason, if the authorizer has given an error. */
+function tokenEnded({ reason }: AbortSignal): ConnectError {
+	if (reason instanceof ConnectError) {
+		return reason;
+	}
 	return new ConnectError(
 		"the token has expired or was revoked: watch again with a valid token",
 		Code.Unauthenticated,

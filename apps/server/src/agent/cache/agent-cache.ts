@@ -1,0 +1,369 @@
+import type { DescMethod, MessageInitShape } from "@bufbuild/protobuf";
+import {
+	type Client,
+	Code,
+	ConnectError,
+	type ContextValues,
+	createHandlerContext,
+	type HandlerContext,
+	type ServiceImpl,
+} from "@connectrpc/connect";
+import type { ForwarderPosition } from "@plinth/forwarding";
+import { type ListResponseSchema, type ReadResponseSchema, ResourceService } from "@plinth/proto";
+import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
+import type { Access, Authorizer, TypeLike } from "@plinth/resource";
+import { correctConnectError, rememberAccess, tokenOf } from "@plinth/resource-service";
+import { createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
+import type { Logger, Runtime } from "@plinth/runtime";
+import { WatchDeliveries } from "@plinth/storage";
+import { type Exchange, exchangeOf } from "../../listener/exchange.ts";
+import { ExchangeCarrier } from "../../listener/exchange-carrier.ts";
+import { logFaults } from "../../listener/log-faults.ts";
+import {
+	type HttpRequest,
+	type HttpResponse,
+	headersOf,
+	pathOf,
+} from "../../listener/request-handler.ts";
+import { cacheLimits } from "./cache-limits.ts";
+import {
+	type CachedRequest,
+	cachedMethod,
+	decodeRequest,
+	namedPosition,
+	peekBody,
+	versionOf,
+} from "./cached-request.ts";
+import type { FollowedToken } from "./followed-token.ts";
+import { FollowedTokens } from "./followed-tokens.ts";
+import { TypeCache } from "./type-cache.ts";
+import { WatchCounts } from "./watch-counts.ts";
+import { within } from "./within.ts";
+
+/** The header of a response from a cache with the version of the cache. */
+export const cacheVersionHeader = "x-plinth-cache-version";
+
+/** The header of a response from a cache: the cache has all changes that were made this many milliseconds ago, or before. */
+const cacheAgeHeader = "x-plinth-cache-age-ms";
+
+/** Counts what caches do. */
+export interface CacheObserver {
+	/** A call for a cached type was served from the cache, or forwarded. */
+	called(outcome: "served" | "forwarded"): void;
+}
+
+/** Options of `AgentCache`. */
+export interface AgentCacheOptions {
+	readonly types: readonly TypeLike[];
+	/** Calls servers with the token of the caches. */
+	readonly resources: Client<typeof ResourceService>;
+	/** The same. */
+	readonly describing: Pick<Client<typeof AgentCacheService>, "describeType">;
+	/** Calls servers with the token of each call alone. */
+	readonly rights: Pick<Client<typeof AgentCacheService>, "followAccess">;
+	readonly position: ForwarderPosition;
+	readonly observer: CacheObserver;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+}
+
+/** A response that was found in a cache, or a watch of one. */
+type CachedResponse =
+	| {
+			readonly kind: "read";
+			readonly response: MessageInitShape<typeof ReadResponseSchema>;
+			readonly headers: Headers;
+	  }
+	| {
+			readonly kind: "list";
+			readonly response: MessageInitShape<typeof ListResponseSchema>;
+			readonly headers: Headers;
+	  }
+	| {
+			readonly kind: "watch";
+			readonly service: ServiceImpl<typeof ResourceService>;
+			readonly access: Access;
+			readonly headers: Headers;
+	  };
+
+/**
+ * Serves reads, lists and watches of some types from caches of the agent.
+ *
+ * ```
+ *   call ─▶ a type that is cached? ─▶ rights known? ─▶ cache at its position? ─▶ served
+ *                │ no                     │ no               │ no                  │ fails
+ *                └────────────────────────┴──────────────────┴─────────────────────┴──▶ forwarded
+ * ```
+ *
+ * Invariants:
+ *
+ * - Calls are served by the service that servers run, over the state of the cache, with the rights that servers have told.
+ * - A read or a list that fails is forwarded, so that its error is one of the servers: only they know what else exists.
+ * - A response is no older than what the agent has passed on before, or what the client has named.
+ * - A call that was not served is forwarded whole, as it came.
+ */
+export class AgentCache {
+	readonly #options: AgentCacheOptions;
+	readonly #types: ReadonlyMap<string, TypeCache>;
+	readonly #tokens: FollowedTokens;
+	readonly #watches = new WatchCounts(cacheLimits);
+	readonly #responses = new WeakMap<Exchange, CachedResponse>();
+	readonly #router: RpcRouter;
+	readonly #streamsEnd = new AbortController();
+	readonly #callsEnd = new AbortController();
+
+	/** The access of each call is remembered before it reaches the service. It is asked again only after the access has ended. */
+	readonly #authorizer: Authorizer = {
+		authenticate: () => {
+			throw new ConnectError("the rights of the token are not known: call again", Code.Unavailable);
+		},
+	};
+
+	constructor(options: AgentCacheOptions) {
+		const { types, resources, describing, rights, position, runtime, logger } = options;
+		this.#options = options;
+		const deliveries = new WatchDeliveries(runtime);
+		const common = { resources, describing, position, deliveries, runtime, logger };
+		const authorizer = this.#authorizer;
+		const cached = types.map((type) => new TypeCache({ type, authorizer, ...common }));
+		this.#types = new Map(cached.map((cache) => [cache.key, cache]));
+		this.#tokens = new FollowedTokens({ client: rights, runtime, logger });
+		this.#router = createRpcRouter({
+			clock: runtime.clock,
+			// Requests are not compressed, and responses need not be.
+			acceptCompression: [],
+			readMaxBytes: cacheLimits.requestBytes,
+			shutdownSignal: this.#callsEnd.signal,
+			streamsEnd: this.#streamsEnd.signal,
+			onFault: logFaults(logger),
+			correctError: correctConnectError,
+		});
+		this.#router.service(ResourceService, {
+			read: (_, call) => this.#found(call, "read").response,
+			list: (_, call) => this.#found(call, "list").response,
+			watchList: (request, call) => {
+				const { service, access } = this.#found(call, "watch");
+				rememberAccess(call.values, authorizer, access);
+				return service.watchList(request, call);
+			},
+		});
+	}
+
+	/** The caches, for reports. */
+	get types(): Iterable<TypeCache> {
+		return this.#types.values();
+	}
+
+	/** The tokens whose rights are followed. */
+	get tokens(): number {
+		return this.#tokens.size;
+	}
+
+	/** The watches that caches serve. */
+	get watches(): number {
+		return this.#watches.all;
+	}
+
+	/**
+	 * Waits until servers have described the types, or until that takes too long: the agent may start before they do.
+	 *
+	 * @throws ConnectError NotFound that names a type which is not registered.
+	 */
+	async checkTypes(): Promise<void> {
+		const described = [...this.#types.values()].map((cache) =>
+			cache.described.catch((failure: unknown) => {
+				if (ConnectError.from(failure).code === Code.NotFound) {
+					throw failure;
+				}
+			}),
+		);
+		await within(this.#options.runtime.clock, cacheLimits.startMs, Promise.all(described));
+	}
+
+	/** Serves a call from a cache, or forwards it. Does not throw. */
+	serve(
+		exchange: Exchange,
+		request: HttpRequest,
+		response: HttpResponse,
+		forward: () => void,
+	): void {
+		const method = cachedMethod(request);
+		const plan = method && this.#router.plan(pathOf(request), request);
+		if (method === undefined || plan === undefined) {
+			forward();
+			return;
+		}
+		void this.#find(exchange, request, response, method)
+			.catch((failure: unknown) => {
+				this.#options.logger.debug({ err: failure }, "a call could not be served from a cache");
+				return undefined;
+			})
+			.then((found) => {
+				if (exchange.isClosed) {
+					exchange.settled();
+				} else if (found === undefined) {
+					forward();
+				} else {
+					this.#responses.set(exchange, found);
+					this.#router.serve(
+						plan,
+						new ExchangeCarrier({ head: request, method, exchange, response, meter: undefined }),
+					);
+				}
+			});
+	}
+
+	/** Ends watches, so that their clients open them elsewhere. */
+	endStreams(reason: ConnectError): void {
+		this.#streamsEnd.abort(reason);
+	}
+
+	/** Ends all calls, and closes the caches. */
+	close(): void {
+		const reason = new ConnectError("the agent has stopped", Code.Unavailable);
+		this.#streamsEnd.abort(reason);
+		this.#callsEnd.abort(reason);
+		this.#tokens.close(reason);
+		for (const cache of this.#types.values()) {
+			cache.close();
+		}
+	}
+
+	/** The response to a call; `undefined` if it is to be forwarded. */
+	async #find(
+		exchange: Exchange,
+		request: HttpRequest,
+		response: HttpResponse,
+		method: DescMethod,
+	): Promise<CachedResponse | undefined> {
+		const body = await peekBody(exchange.body, cacheLimits.requestBytes);
+		const decoded = body && decodeRequest(request, method, body);
+		const cache = decoded && this.#types.get(decoded.typeKey);
+		if (decoded === undefined || cache === undefined) {
+			return undefined;
+		}
+		let found: CachedResponse | undefined;
+		try {
+			found = await this.#respond({ exchange, request, response, method }, decoded, cache);
+			return found;
+		} finally {
+			this.#options.observer.called(found === undefined ? "forwarded" : "served");
+		}
+	}
+
+	async #respond(
+		call: IncomingCall,
+		decoded: CachedRequest,
+		cache: TypeCache,
+	): Promise<CachedResponse | undefined> {
+		const { request } = call;
+		if (cache.service === undefined) {
+			return undefined;
+		}
+		const rights = await this.#tokens.rightsOf(tokenOf({ requestHeader: headersOf(request) }));
+		const position = this.#positionOf(request, decoded);
+		if (rights === undefined || position === undefined || !(await cache.reach(position))) {
+			return undefined;
+		}
+		// What was true before the waits need not be true any more.
+		const { access } = rights;
+		const { service } = cache;
+		if (access === undefined || service === undefined || call.exchange.isClosed) {
+			return undefined;
+		}
+		if (decoded.method === "WatchList") {
+			return this.#countWatch(call, cache, rights, access)
+				? { kind: "watch", service, access, headers: this.#show(cache) }
+				: undefined;
+		}
+		const context = this.#contextOf(call, access);
+		const found =
+			decoded.method === "Read"
+				? { kind: "read" as const, response: await service.read(decoded.message, context) }
+				: { kind: "list" as const, response: await service.list(decoded.message, context) };
+		// The rights may have ended, and the cache may have been dropped, during a long list.
+		if (access.ended?.aborted || cache.service !== service) {
+			return undefined;
+		}
+		const headers = this.#show(cache);
+		for (const [name, value] of context.responseHeader) {
+			headers.set(name, value);
+		}
+		return { ...found, headers };
+	}
+
+	/** Remembers what is shown to a client now, and tells what that is in headers. */
+	#show(cache: TypeCache): Headers {
+		this.#options.position.shown(cache.version);
+		return new Headers({
+			[cacheVersionHeader]: String(cache.version),
+			[cacheAgeHeader]: String(Math.max(0, Math.ceil(cache.ageMs))),
+		});
+	}
+
+	/** The version that the response must have reached; `undefined` if the client names a malformed one. */
+	#positionOf(request: HttpRequest, decoded: CachedRequest): number | undefined {
+		const named = namedPosition(request);
+		const after = decoded.method === "WatchList" ? versionOf(decoded.message.afterVersion) : 0;
+		return named === undefined || after === undefined
+			? undefined
+			: Math.max(named, after, this.#options.position.newest);
+	}
+
+	/** Counts a watch until it has ended. Returns whether there is room for it. */
+	#countWatch(
+		{ response }: IncomingCall,
+		cache: TypeCache,
+		rights: FollowedToken,
+		{ subject }: Access,
+	): boolean {
+		const leave = this.#watches.enter(subject);
+		if (leave === undefined) {
+			return false;
+		}
+		rights.uses += 1;
+		cache.watches += 1;
+		response.onceClosed(() => {
+			leave();
+			rights.uses -= 1;
+			rights.lastUsedMs = this.#options.runtime.clock.monotonic();
+			cache.watches -= 1;
+		});
+		return true;
+	}
+
+	/** The context of a call whose response is looked for before it is served. */
+	#contextOf({ exchange, request, method }: IncomingCall, access: Access): HandlerContext {
+		const contextValues: ContextValues = exchange.contextValues();
+		rememberAccess(contextValues, this.#authorizer, access);
+		return createHandlerContext({
+			...{ service: method.parent, method, protocolName: "connect", contextValues },
+			...{ requestMethod: request.method, url: request.url, requestHeader: headersOf(request) },
+			requestSignal: exchange.signal,
+			shutdownSignal: this.#callsEnd.signal,
+		});
+	}
+
+	/** What was found for a call, whose headers are those of the response. */
+	#found<Kind extends CachedResponse["kind"]>(
+		call: HandlerContext,
+		kind: Kind,
+	): Extract<CachedResponse, { readonly kind: Kind }> {
+		const found = this.#responses.get(exchangeOf(call.values));
+		if (found?.kind !== kind) {
+			throw new Error("a call was served that was not found in a cache");
+		}
+		for (const [name, value] of found.headers) {
+			call.responseHeader.set(name, value);
+		}
+		return found as Extract<CachedResponse, { readonly kind: Kind }>;
+	}
+}
+
+/** A call that a cache may serve. */
+interface IncomingCall {
+	readonly exchange: Exchange;
+	readonly request: HttpRequest;
+	readonly response: HttpResponse;
+	readonly method: DescMethod;
+}

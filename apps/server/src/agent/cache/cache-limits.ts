@@ -1,0 +1,37 @@
+/** The limits of the caches of an agent. Times are in milliseconds. */
+export const cacheLimits = {
+	/** A request that is larger is forwarded. */
+	requestBytes: 64 * 1024,
+	/** Tokens whose rights are followed at the same time. Calls with others are forwarded. */
+	tokens: 1_000,
+	/** Tokens of which it is not known yet whether they are valid. */
+	openingTokens: 64,
+	/** A token without watches is no longer followed when it was not used for this long. */
+	tokenIdleMs: 60_000,
+	/** How long a call waits until the rights of its token are known, before it is forwarded. */
+	openTokenMs: 3_000,
+	/** A refused token is not tried again for this long. */
+	refusedTokenMs: 5_000,
+	/** How long rights are valid after they were last known to be. No token has rights for longer without its stream. */
+	rightsMs: 10_000,
+	/** A stream of rights without a message for this long is opened again. */
+	rightsSilenceMs: 6_500,
+	/** Watches that caches serve at the same time. Others are forwarded. */
+	watches: 20_000,
+	/** Of these, those of one subject. */
+	watchesPerSubject: 5_000,
+	/** How long a call waits for a cache that is behind its position, before it is forwarded. */
+	positionMs: 1_000,
+	/** How often it is checked that a cache has all that the storage has. */
+	checkEveryMs: 5_000,
+	/** A check that takes longer has failed. */
+	checkMs: 5_000,
+	/** A cache of which it is not known for this long that it has all that the storage has serves no calls. */
+	ageMs: 20_000,
+	/** The pause after a type could not be cached, before that is tried again. */
+	retryMs: 30_000,
+	/** The same, if no server was ready. */
+	retryUnavailableMs: 1_000,
+	/** How long the start of the agent waits for servers to say that the types exist. */
+	startMs: 5_000,
+} as const;

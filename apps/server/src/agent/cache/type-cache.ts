@@ -1,0 +1,442 @@
+import { EmptySchema } from "@bufbuild/protobuf/wkt";
+import { type Client, Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import type { ForwarderPosition } from "@plinth/forwarding";
+import type { Resource, ResourceService, Scope } from "@plinth/proto";
+import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
+import {
+	type Authorizer,
+	familyKey,
+	gvkKey,
+	type ResourceType,
+	type TypeLike,
+	TypeRegistry,
+	typeOf,
+} from "@plinth/resource";
+import { createResourceService } from "@plinth/resource-service";
+import type { Logger, Runtime, Timer } from "@plinth/runtime";
+import {
+	defaultStorageLimits,
+	StateStore,
+	WatchClosed,
+	type WatchDeliveries,
+	wildcard,
+} from "@plinth/storage";
+import { type Watch, WatchClient, type WatchUpdate } from "@plinth/watch-client";
+import { cacheBackend } from "./cache-backend.ts";
+import { cacheLimits } from "./cache-limits.ts";
+import { within } from "./within.ts";
+
+/** Options of `TypeCache`. */
+export interface TypeCacheOptions {
+	readonly type: TypeLike;
+	/** Calls servers with the token of the caches. */
+	readonly resources: Client<typeof ResourceService>;
+	readonly describing: Pick<Client<typeof AgentCacheService>, "describeType">;
+	/** Decides what callers may see. */
+	readonly authorizer: Authorizer;
+	readonly position: ForwarderPosition;
+	readonly deliveries: Pick<WatchDeliveries, "add">;
+	readonly runtime: Runtime;
+	readonly logger: Logger;
+}
+
+/** What a cache holds from the end of a snapshot until another one begins. */
+interface Primed {
+	readonly store: StateStore;
+	/** Serves calls from the store. */
+	readonly service: ServiceImpl<typeof ResourceService>;
+	/** How often the storage had been replaced when the snapshot was complete. */
+	readonly replaced: number;
+	/** When the cache had all that the storage had, for certain, on the monotonic clock. */
+	currentMs: number;
+}
+
+/** A check that a cache has all that the storage has. */
+interface Check {
+	/** The version that the storage has reached at least. */
+	readonly notBefore: number;
+	readonly done: Promise<void>;
+}
+
+/**
+ * The cache of one type.
+ *
+ * ```
+ *   describe ──▶ watch ──▶ snapshot ──▶ primed: changes are applied, one revision at a time
+ *      ▲                      ▲            │
+ *      │                      └── too old ─┤   the watch can't resume, or the storage was replaced
+ *      └──────── after a pause ── refused ─┘   the type, or the rights of the agent
+ * ```
+ *
+ * Invariants:
+ *
+ * - The store is a state of the type that the storage had, at the version of the store: each revision is applied whole, and a
+ *   version without changes only if there are none of the type up to it.
+ * - There is one upstream watch, which resumes after the version of the last revision that was applied.
+ * - What is read was proven to be no older than `ageMs`. The proof is a check: the storage tells its newest version, and the
+ *   version of the last change of the type. Once the store has reached that one, it has all that the storage had when the
+ *   check began.
+ */
+export class TypeCache {
+	readonly key: string;
+	readonly #options: TypeCacheOptions;
+	readonly #stop = new AbortController();
+	readonly #described = Promise.withResolvers<void>();
+	#primed: Primed | undefined;
+	/** The resources of a snapshot that is not complete. */
+	#loading: Resource[] = [];
+	#upstream: Watch | undefined;
+	#watchClient: WatchClient | undefined;
+	#check: Check | undefined;
+	/** Called when the store has reached further versions. */
+	readonly #waiters = new Set<() => void>();
+	#timer: Timer | undefined;
+	/** Why the type is not cached, as it was logged. */
+	#problem = "";
+	/** Watches that are served from the store. */
+	watches = 0;
+
+	constructor(options: TypeCacheOptions) {
+		this.#options = options;
+		this.key = gvkKey(options.type);
+		// Not every agent waits for it.
+		this.#described.promise.catch(() => {});
+		void this.#begin();
+	}
+
+	/** Resolves when servers have described the type, or have refused to. @throws the refusal. */
+	get described(): Promise<void> {
+		return this.#described.promise;
+	}
+
+	/** Serves calls; `undefined` while the cache can't, so that they are forwarded. */
+	get service(): ServiceImpl<typeof ResourceService> | undefined {
+		const primed = this.#primed;
+		if (primed === undefined || this.#ageOf(primed) > cacheLimits.ageMs) {
+			return undefined;
+		}
+		if (primed.replaced !== this.#options.position.replaced) {
+			this.#startOver("the storage was replaced");
+			return undefined;
+		}
+		return primed.service;
+	}
+
+	/** The version of the cache; 0 if it is not primed. */
+	get version(): number {
+		return this.#primed?.store.revision ?? 0;
+	}
+
+	/** For how long the cache may lack changes, in milliseconds. */
+	get ageMs(): number {
+		return this.#primed === undefined ? Number.POSITIVE_INFINITY : this.#ageOf(this.#primed);
+	}
+
+	/** Waits until the cache has reached a version. Returns whether it has. */
+	async reach(version: number): Promise<boolean> {
+		const { runtime, position } = this.#options;
+		const { clock } = runtime;
+		const limitMs = clock.monotonic() + cacheLimits.positionMs;
+		const leftMs = () => limitMs - clock.monotonic();
+		if (this.version < version && this.#check !== undefined) {
+			await within(clock, leftMs(), this.#check.done);
+		}
+		if (this.version < version && this.#primed !== undefined) {
+			const running = this.#check;
+			const check =
+				running !== undefined && running.notBefore >= version
+					? running
+					: this.#beginCheck(Math.max(version, position.newest));
+			await within(clock, leftMs(), check.done);
+		}
+		return this.version >= version;
+	}
+
+	/** Ends all watches of the cache. */
+	close(): void {
+		this.#stop.abort();
+		this.#timer?.cancel();
+		this.#watchClient?.close();
+		this.#drop("the agent is stopping");
+		this.#described.resolve();
+	}
+
+	#ageOf({ currentMs }: Primed): number {
+		return this.#options.runtime.clock.monotonic() - currentMs;
+	}
+
+	/** Learns what the type is, and follows it. */
+	async #begin(): Promise<void> {
+		const { type, describing, resources, runtime } = this.#options;
+		try {
+			const signal = this.#stop.signal;
+			const { scope } = await describing.describeType(
+				{ type },
+				{ signal, timeoutMs: cacheLimits.checkMs },
+			);
+			this.#described.resolve();
+			const watchClient = new WatchClient({
+				client: resources,
+				clock: runtime.clock,
+				random: () => runtime.random.next(),
+			});
+			this.#watchClient = watchClient;
+			this.#watch(watchClient, scope);
+			this.#planCheck();
+		} catch (failure) {
+			if (!this.#stop.signal.aborted) {
+				this.#refused(ConnectError.from(failure));
+			}
+		}
+	}
+
+	#watch(watchClient: WatchClient, scope: Scope): void {
+		const watch: Watch = watchClient.watch(
+			{
+				type: typeOf(this.#options.type),
+				tenancy: { partition: wildcard, namespace: wildcard },
+			},
+			(update) => {
+				if (this.#upstream === watch) {
+					this.#received(update, scope);
+				}
+			},
+		);
+		this.#upstream = watch;
+		this.#primeAgain = () => {
+			watch.close();
+			this.#watch(watchClient, scope);
+		};
+	}
+
+	/** Begins the upstream watch with a snapshot. */
+	#primeAgain = () => {};
+
+	#received(update: WatchUpdate, scope: Scope): void {
+		switch (update.kind) {
+			case "snapshot-begins":
+				this.#loading = [];
+				this.#drop("the cache of the agent is primed again");
+				break;
+			case "present":
+				this.#loading.push(update.resource);
+				break;
+			case "snapshot-complete":
+				this.#prime(Number(update.version), scope);
+				break;
+			case "changes":
+				this.#advance(Number(update.version), update.changes);
+				break;
+			case "current":
+				if (Number(update.version) > this.version) {
+					this.#advance(Number(update.version), []);
+				}
+				break;
+			case "ended":
+				this.#refused(update.error);
+		}
+	}
+
+	#prime(version: number, scope: Scope): void {
+		const { runtime, logger, deliveries, authorizer, position } = this.#options;
+		const store = new StateStore(runtime, defaultStorageLimits, deliveries);
+		for (const resource of this.#loading) {
+			store.load(resource);
+		}
+		this.#loading = [];
+		store.begin(version);
+		this.#primed = {
+			store,
+			service: createResourceService({
+				backend: cacheBackend(store),
+				registry: new TypeRegistry([this.#cachedType(scope)]),
+				...{ authorizer, runtime, logger },
+			}),
+			replaced: position.replaced,
+			currentMs: Number.NEGATIVE_INFINITY,
+		};
+		this.#problem = "";
+		logger.info({ type: this.key, resources: store.size, version }, "the cache is primed");
+		this.#beginCheck();
+	}
+
+	/** The type as far as reads need it: data is not decoded, and no hooks decide about it. */
+	#cachedType(scope: Scope): ResourceType {
+		const { group, groupVersion, kind } = this.#options.type;
+		const type = { group, groupVersion, kind };
+		return { schema: EmptySchema, type, key: this.key, family: familyKey(type), scope, hooks: {} };
+	}
+
+	#advance(
+		version: number,
+		changes: Extract<WatchUpdate, { readonly kind: "changes" }>["changes"],
+	): void {
+		const store = this.#primed?.store;
+		if (store === undefined) {
+			return;
+		}
+		if (version <= store.revision) {
+			// A check has proven that there is no such change: something is wrong with what servers say.
+			this.#startOver(`a change of version ${version} came after version ${store.revision}`);
+			return;
+		}
+		if (this.watches > 0) {
+			this.#options.position.shown(version);
+		}
+		store.apply(
+			version,
+			changes.map(({ kind, resource }) => ({
+				op: kind === "upsert" ? ("put" as const) : ("delete" as const),
+				resource,
+			})),
+		);
+		for (const wake of [...this.#waiters]) {
+			wake();
+		}
+	}
+
+	#startOver(reason: string): void {
+		const { logger } = this.#options;
+		logger.warn({ type: this.key, reason }, "the cache is primed again");
+		this.#drop("the cache of the agent is primed again");
+		this.#primeAgain();
+	}
+
+	/** Forgets all that is cached. */
+	#drop(reason: string): void {
+		this.#primed?.store.close(new WatchClosed(reason));
+		this.#primed = undefined;
+		for (const wake of [...this.#waiters]) {
+			wake();
+		}
+	}
+
+	#planCheck(): void {
+		const { clock } = this.#options.runtime;
+		this.#timer?.cancel();
+		this.#timer = clock.setTimer(cacheLimits.checkEveryMs, () => {
+			this.#beginCheck();
+			this.#planCheck();
+		});
+	}
+
+	/** @param notBefore - the version that is to be reached; 0 for all that the storage has. */
+	#beginCheck(notBefore = 0): Check {
+		const check: Check = {
+			notBefore,
+			done: this.#runCheck(notBefore)
+				.catch((failure: unknown) => this.#checkFailed(ConnectError.from(failure)))
+				.finally(() => {
+					if (this.#check === check) {
+						this.#check = undefined;
+					}
+				}),
+		};
+		this.#check = check;
+		return check;
+	}
+
+	async #runCheck(notBefore: number): Promise<void> {
+		const { type, describing, runtime } = this.#options;
+		const primed = this.#primed;
+		if (primed === undefined) {
+			return;
+		}
+		const { store } = primed;
+		const begunMs = runtime.clock.monotonic();
+		const { version, typeVersion } = await describing.describeType(
+			{ type, notBefore: notBefore === 0 ? "" : String(notBefore) },
+			{ signal: this.#stop.signal, timeoutMs: cacheLimits.checkMs },
+		);
+		const [reached, lastChange] = [Number(version), Number(typeVersion)];
+		if (notBefore === 0 && reached < store.revision && this.#primed === primed) {
+			this.#startOver(`the storage is at version ${reached}, and the cache at ${store.revision}`);
+			return;
+		}
+		await this.#whenApplied(primed, lastChange, begunMs + cacheLimits.checkMs);
+		if (this.#primed !== primed || store.revision < lastChange) {
+			return;
+		}
+		if (reached > store.revision) {
+			this.#advance(reached, []);
+		}
+		if (notBefore === 0) {
+			primed.currentMs = Math.max(primed.currentMs, begunMs);
+		}
+	}
+
+	/** Waits until the changes up to a version were applied, or until it takes too long. */
+	async #whenApplied(primed: Primed, version: number, untilMs: number): Promise<void> {
+		const { clock } = this.#options.runtime;
+		while (this.#primed === primed && primed.store.revision < version) {
+			const leftMs = untilMs - clock.monotonic();
+			if (leftMs <= 0) {
+				return;
+			}
+			const applied = Promise.withResolvers<void>();
+			this.#waiters.add(applied.resolve);
+			try {
+				await within(clock, leftMs, applied.promise);
+			} finally {
+				this.#waiters.delete(applied.resolve);
+			}
+		}
+	}
+
+	#checkFailed(failure: ConnectError): void {
+		switch (failure.code) {
+			case Code.NotFound:
+			case Code.FailedPrecondition:
+			case Code.PermissionDenied:
+			case Code.Unauthenticated:
+			case Code.Unimplemented:
+				if (this.#primed !== undefined) {
+					this.#refused(failure);
+				}
+				break;
+			default:
+				this.#options.logger.debug({ type: this.key, err: failure }, "a check of the cache failed");
+		}
+	}
+
+	/** The type can't be cached now: its calls are forwarded until it can. */
+	#refused(failure: ConnectError): void {
+		const { runtime, logger } = this.#options;
+		this.#upstream = undefined;
+		this.#watchClient?.close();
+		this.#watchClient = undefined;
+		this.#drop("the agent can't cache the type any more");
+		const isUnavailable =
+			failure.code === Code.Unavailable || failure.code === Code.DeadlineExceeded;
+		if (!isUnavailable) {
+			this.#described.reject(failure);
+			if (this.#problem !== failure.message) {
+				this.#problem = failure.message;
+				logger.warn(
+					{ type: this.key, problem: failure.message },
+					`the type is not cached, and its calls are forwarded${hint(failure.code)}`,
+				);
+			}
+		}
+		const { retryMs, retryUnavailableMs } = cacheLimits;
+		this.#timer?.cancel();
+		this.#timer = runtime.clock.setTimer(
+			isUnavailable ? retryUnavailableMs : retryMs,
+			() => void this.#begin(),
+		);
+	}
+}
+
+/** What to do about a failure. */
+function hint(code: Code): string {
+	switch (code) {
+		case Code.Unimplemented:
+			return ": the servers are older than this agent, or --servers names ports that are not for agents";
+		case Code.PermissionDenied:
+			return ": grant operator:read on all of its resources to the token of --cache-token-file";
+		case Code.Unauthenticated:
+			return ": check --cache-token-file";
+		default:
+			return "";
+	}
+}
