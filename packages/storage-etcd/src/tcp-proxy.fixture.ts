@@ -5,7 +5,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 export class TcpProxy {
 	readonly url: string;
 	readonly #server: Server;
-	readonly #targetPort: number;
+	#targetPort: number;
 	readonly #pairs = new Set<{ readonly client: Socket; readonly target: Socket }>();
 	#refuses = false;
 	#blocked = false;
@@ -26,6 +26,11 @@ export class TcpProxy {
 			throw new TypeError("a server that listens has a port");
 		}
 		return new TcpProxy(server, address.port, Number(new URL(url).port));
+	}
+
+	/** New connections go to the server with that URL. */
+	set target(url: string) {
+		this.#targetPort = Number(new URL(url).port);
 	}
 
 	/** Breaks all connections, and refuses new ones. */

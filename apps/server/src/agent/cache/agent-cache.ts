@@ -257,12 +257,21 @@ export class AgentCache {
 		cache: TypeCache,
 	): Promise<CachedResponse | undefined> {
 		const { request } = call;
+		const { positionMs, primingMs } = cacheLimits;
+		const isWatch = decoded.method === "WatchList";
+		if (isWatch) {
+			await cache.whenPrimed(primingMs);
+		}
 		if (cache.service === undefined) {
 			return undefined;
 		}
 		const rights = await this.#tokens.rightsOf(tokenOf({ requestHeader: headersOf(request) }));
+		if (rights === undefined) {
+			return undefined;
+		}
 		const position = this.#positionOf(request, decoded);
-		if (rights === undefined || position === undefined || !(await cache.reach(position))) {
+		const limitMs = isWatch ? positionMs.watch : positionMs.call;
+		if (position === undefined || !(await cache.reach(position, limitMs))) {
 			return undefined;
 		}
 		// What was true before the waits need not be true any more.

@@ -20,8 +20,13 @@ export const cacheLimits = {
 	watches: 20_000,
 	/** Of these, those of one subject. */
 	watchesPerSubject: 5_000,
-	/** How long a call waits for a cache that is behind its position, before it is forwarded. */
-	positionMs: 1_000,
+	/**
+	 * How long a call waits for a cache that is behind its position, before it is forwarded. A watch waits for longer: once it
+	 * was forwarded, it stays at a server.
+	 */
+	positionMs: { call: 1_000, watch: 5_000 },
+	/** How long a watch waits for a cache that is being primed, before it is forwarded. */
+	primingMs: 10_000,
 	/** How often it is checked that a cache has all that the storage has. */
 	checkEveryMs: 5_000,
 	/** A check that takes longer has failed. */

@@ -5,18 +5,20 @@ import { type ListResponse, ResourceService } from "@plinth/proto";
 import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import { allowed, defineType, idOf, Namespace, typeOf } from "@plinth/resource";
 import { type Logger, silentLogger } from "@plinth/runtime";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ArtistSchema } from "../../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../../../testdata/music.ts";
-import { outcome, transportWith } from "../../callers.fixture.ts";
+import { outcome, tokensOf, transportWith } from "../../callers.fixture.ts";
 import { defineModule } from "../../module/index.ts";
 import { parseAgentCommandLine } from "../agent-configuration.ts";
 import { readiness } from "../started-agent.fixture.ts";
 import {
 	cacheIs,
 	clientOf,
+	policies,
 	startCachedAgent,
 	startCachedServer,
+	users,
 	whenCached,
 } from "./cached-agent.fixture.ts";
 
@@ -128,6 +130,38 @@ describe("an agent with a cache", () => {
 				await outcome(clientOf(server, "writer").resources.read(request)),
 			);
 		}
+	});
+
+	it("forwards requests that are large, as they came", async () => {
+		const { agent, server } = await start();
+		const request = { id: { ...anna.id, uid: "x".repeat(200_000) } };
+		const direct = await outcome(clientOf(server, "writer").resources.read(request));
+		expect(direct).toMatch(/^NotFound: /);
+		const { resources, wasCached } = clientOf(agent, "writer");
+		expect(await outcome(resources.read(request))).toBe(direct);
+		expect(wasCached()).toBe(false);
+	});
+
+	it("serves the callers of many tokens", async () => {
+		const names = Array.from({ length: 300 }, (_, index) => `user-${index}`);
+		const { server, port, setAccess } = await startCachedServer();
+		const callers = Object.fromEntries(names.map((name) => [name, "reader"]));
+		await setAccess(`${policies}${tokensOf({ ...users, ...callers })}`);
+		await server.client.write({ resource: artist("anna") });
+		const agent = await startCachedAgent([port]);
+		await cacheIs(agent, "used");
+		await vi.waitFor(
+			async () => {
+				let cached = 0;
+				for (const name of names) {
+					const { resources, wasCached } = clientOf(agent, name);
+					await resources.read(anna);
+					cached += Number(wasCached());
+				}
+				expect(cached).toBe(names.length);
+			},
+			{ timeout: 300_000 },
+		);
 	});
 
 	it("serves no older than what it has passed on, or what a client names", async () => {

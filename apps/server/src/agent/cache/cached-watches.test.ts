@@ -15,6 +15,7 @@ import {
 	startCachedAgent,
 	startCachedServer,
 	users,
+	whenCached,
 } from "./cached-agent.fixture.ts";
 
 const type = typeOf(Artist.type);
@@ -130,6 +131,27 @@ describe("watches of a cached type", () => {
 			async () => expect(await metric(agent, "plinth_agent_cache_watches")).toBe(0),
 			{ timeout: 300_000 },
 		);
+	});
+
+	it("wait for a cache that is being primed, instead of costing the servers one each", async () => {
+		const { server, port } = await startCachedServer();
+		const proxy = await TcpProxy.to(port);
+		onTestFinished(() => proxy.dispose());
+		const agent = await startCachedAgent([proxy.url]);
+		await cacheIs(agent, "used");
+		const client = clientOf(agent, "reader");
+		const first = new RecordedWatch(client);
+		await first.isLive();
+		const next = await startCachedServer();
+		await next.server.client.write({ resource: artist("zoe") });
+		proxy.target = next.port;
+		proxy.cut();
+		proxy.mend();
+		expect(await first.ended()).toBe("Aborted");
+		const watches = Array.from({ length: 20 }, () => new RecordedWatch(client));
+		await Promise.all(watches.map((watch) => watch.isLive()));
+		expect(await metric(agent, "plinth_agent_cache_watches")).toBe(20);
+		await server.stop();
 	});
 
 	it("resume after a version, and end with OutOfRange if the cache does not reach back to it", async () => {
@@ -262,8 +284,9 @@ describe("the rights of a token", () => {
 		expect(await watch.ended()).toBe("Unavailable");
 		// Messages of that time arrive late: they renew nothing.
 		proxy.unblock();
-		const again = new RecordedWatch(clientOf(agent, "reader"));
-		await again.isLive();
+		await whenCached(agent, async ({ resources }) => {
+			await resources.list({ type, tenancy: {} });
+		});
 	});
 
 	it("of the agent are needed for its cache", async () => {

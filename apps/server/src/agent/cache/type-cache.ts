@@ -26,6 +26,9 @@ import { cacheBackend } from "./cache-backend.ts";
 import { cacheLimits } from "./cache-limits.ts";
 import { within } from "./within.ts";
 
+/** The time of what has not happened yet. */
+const never = Number.NEGATIVE_INFINITY;
+
 /** Options of `TypeCache`. */
 export interface TypeCacheOptions {
 	readonly type: TypeLike;
@@ -88,7 +91,9 @@ export class TypeCache {
 	#upstream: Watch | undefined;
 	#watchClient: WatchClient | undefined;
 	#check: Check | undefined;
-	/** Called when the store has reached further versions. */
+	/** Whether the last attempt to follow the type has failed, and the next one has not succeeded yet. */
+	#isRefused = false;
+	/** Called when something has changed. */
 	readonly #waiters = new Set<() => void>();
 	#timer: Timer | undefined;
 	/** Why the type is not cached, as it was logged. */
@@ -132,12 +137,22 @@ export class TypeCache {
 		return this.#primed === undefined ? Number.POSITIVE_INFINITY : this.#ageOf(this.#primed);
 	}
 
+	/** Waits until the cache is primed, but not for a type that can't be cached now. */
+	async whenPrimed(limitMs: number): Promise<void> {
+		const untilMs = this.#options.runtime.clock.monotonic() + limitMs;
+		while (!this.#isRefused && (this.#primed?.currentMs ?? never) === never) {
+			if (!(await this.#changed(untilMs))) {
+				return;
+			}
+		}
+	}
+
 	/** Waits until the cache has reached a version. Returns whether it has. */
-	async reach(version: number): Promise<boolean> {
+	async reach(version: number, limitMs: number): Promise<boolean> {
 		const { runtime, position } = this.#options;
 		const { clock } = runtime;
-		const limitMs = clock.monotonic() + cacheLimits.positionMs;
-		const leftMs = () => limitMs - clock.monotonic();
+		const untilMs = clock.monotonic() + limitMs;
+		const leftMs = () => untilMs - clock.monotonic();
 		if (this.version < version && this.#check !== undefined) {
 			await within(clock, leftMs(), this.#check.done);
 		}
@@ -155,6 +170,7 @@ export class TypeCache {
 	/** Ends all watches of the cache. */
 	close(): void {
 		this.#stop.abort();
+		this.#isRefused = true;
 		this.#timer?.cancel();
 		this.#watchClient?.close();
 		this.#drop("the agent is stopping");
@@ -174,6 +190,7 @@ export class TypeCache {
 				{ type },
 				{ signal, timeoutMs: cacheLimits.checkMs },
 			);
+			this.#isRefused = false;
 			this.#described.resolve();
 			const watchClient = new WatchClient({
 				client: resources,
@@ -253,7 +270,7 @@ export class TypeCache {
 				...{ authorizer, runtime, logger },
 			}),
 			replaced: position.replaced,
-			currentMs: Number.NEGATIVE_INFINITY,
+			currentMs: never,
 		};
 		this.#problem = "";
 		logger.info({ type: this.key, resources: store.size, version }, "the cache is primed");
@@ -290,9 +307,7 @@ export class TypeCache {
 				resource,
 			})),
 		);
-		for (const wake of [...this.#waiters]) {
-			wake();
-		}
+		this.#wake();
 	}
 
 	#startOver(reason: string): void {
@@ -306,9 +321,7 @@ export class TypeCache {
 	#drop(reason: string): void {
 		this.#primed?.store.close(new WatchClosed(reason));
 		this.#primed = undefined;
-		for (const wake of [...this.#waiters]) {
-			wake();
-		}
+		this.#wake();
 	}
 
 	#planCheck(): void {
@@ -362,24 +375,39 @@ export class TypeCache {
 		}
 		if (notBefore === 0) {
 			primed.currentMs = Math.max(primed.currentMs, begunMs);
+			this.#wake();
 		}
 	}
 
 	/** Waits until the changes up to a version were applied, or until it takes too long. */
 	async #whenApplied(primed: Primed, version: number, untilMs: number): Promise<void> {
-		const { clock } = this.#options.runtime;
 		while (this.#primed === primed && primed.store.revision < version) {
-			const leftMs = untilMs - clock.monotonic();
-			if (leftMs <= 0) {
+			if (!(await this.#changed(untilMs))) {
 				return;
 			}
-			const applied = Promise.withResolvers<void>();
-			this.#waiters.add(applied.resolve);
-			try {
-				await within(clock, leftMs, applied.promise);
-			} finally {
-				this.#waiters.delete(applied.resolve);
-			}
+		}
+	}
+
+	/** Waits until something has changed about the cache. Returns false when that takes too long. */
+	async #changed(untilMs: number): Promise<boolean> {
+		const { clock } = this.#options.runtime;
+		const leftMs = untilMs - clock.monotonic();
+		if (leftMs <= 0) {
+			return false;
+		}
+		const changed = Promise.withResolvers<void>();
+		this.#waiters.add(changed.resolve);
+		try {
+			await within(clock, leftMs, changed.promise);
+		} finally {
+			this.#waiters.delete(changed.resolve);
+		}
+		return true;
+	}
+
+	#wake(): void {
+		for (const wake of [...this.#waiters]) {
+			wake();
 		}
 	}
 
@@ -402,6 +430,7 @@ export class TypeCache {
 	/** The type can't be cached now: its calls are forwarded until it can. */
 	#refused(failure: ConnectError): void {
 		const { runtime, logger } = this.#options;
+		this.#isRefused = true;
 		this.#upstream = undefined;
 		this.#watchClient?.close();
 		this.#watchClient = undefined;
