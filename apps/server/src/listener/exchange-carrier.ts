@@ -13,6 +13,11 @@ export interface ExchangeCarrierOptions {
 	readonly response: HttpResponse;
 	/** Meters the body of the request. */
 	readonly meter: Pick<RequestMeter, "bodyOf" | "turnOf" | "freeBytesOf" | "meterFree"> | undefined;
+	/**
+	 * Called when a response is complete of which nothing was sent. If it returns true, it has passed the request to another
+	 * handler, and the response is dropped.
+	 */
+	readonly passOn?: () => boolean;
 }
 
 /** Connects a call to its request and response. The exchange counts the bytes of the response. */
@@ -156,9 +161,11 @@ export class ExchangeCarrier implements Carrier {
 	}
 
 	end(data: Uint8Array | undefined, trailers: HeaderFields | undefined): void {
-		const { exchange } = this.#options;
+		const { exchange, passOn } = this.#options;
 		if (exchange.isClosed) {
 			exchange.settled();
+		} else if (!this.#hasHead && passOn?.() === true) {
+			this.#head = undefined;
 		} else if (data === undefined || data.byteLength <= pieceBytes) {
 			this.#finish(data, trailers);
 		} else {

@@ -54,7 +54,9 @@ export function authenticateCall(
 }
 
 /** The token of a call. @throws ConnectError Unauthenticated if the header is malformed. */
-export function tokenOf(context: Pick<HandlerContext, "requestHeader">): string | undefined {
+export function tokenOf(context: {
+	readonly requestHeader: Pick<Headers, "get">;
+}): string | undefined {
 	const bearer = context.requestHeader.get("authorization");
 	if (bearer === null) {
 		return context.requestHeader.get(tokenHeader) ?? undefined;

@@ -1,15 +1,13 @@
-import type { DescMethod, MessageInitShape } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import {
 	type Client,
 	Code,
 	ConnectError,
-	type ContextValues,
-	createHandlerContext,
 	type HandlerContext,
 	type ServiceImpl,
 } from "@connectrpc/connect";
 import type { ForwarderPosition } from "@plinth/forwarding";
-import { type ListResponseSchema, type ReadResponseSchema, ResourceService } from "@plinth/proto";
+import { ResourceService } from "@plinth/proto";
 import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import type { Access, Authorizer, TypeLike } from "@plinth/resource";
 import { correctConnectError, rememberAccess, tokenOf } from "@plinth/resource-service";
@@ -19,12 +17,7 @@ import { WatchDeliveries } from "@plinth/storage";
 import { type Exchange, exchangeOf } from "../../listener/exchange.ts";
 import { ExchangeCarrier } from "../../listener/exchange-carrier.ts";
 import { logFaults } from "../../listener/log-faults.ts";
-import {
-	type HttpRequest,
-	type HttpResponse,
-	headersOf,
-	pathOf,
-} from "../../listener/request-handler.ts";
+import { type HttpRequest, type HttpResponse, pathOf } from "../../listener/request-handler.ts";
 import { cacheLimits } from "./cache-limits.ts";
 import {
 	type CachedRequest,
@@ -67,24 +60,16 @@ export interface AgentCacheOptions {
 	readonly logger: Logger;
 }
 
-/** A response that was found in a cache, or a watch of one. */
-type CachedResponse =
-	| {
-			readonly kind: "read";
-			readonly response: MessageInitShape<typeof ReadResponseSchema>;
-			readonly headers: Headers;
-	  }
-	| {
-			readonly kind: "list";
-			readonly response: MessageInitShape<typeof ListResponseSchema>;
-			readonly headers: Headers;
-	  }
-	| {
-			readonly kind: "watch";
-			readonly service: ServiceImpl<typeof ResourceService>;
-			readonly access: Access;
-			readonly headers: Headers;
-	  };
+/** A call that a cache serves. */
+interface ServedCall {
+	readonly cache: TypeCache;
+	/** That of the cache when the call was admitted. */
+	readonly service: ServiceImpl<typeof ResourceService>;
+	readonly access: Access;
+	/** The body of the request, so that it can be forwarded. */
+	readonly body: Uint8Array;
+	hasFailed: boolean;
+}
 
 /**
  * Serves reads, lists and watches of some types from caches of the agent.
@@ -107,7 +92,7 @@ export class AgentCache {
 	readonly #types: ReadonlyMap<string, TypeCache>;
 	readonly #tokens: FollowedTokens;
 	readonly #watches = new WatchCounts(cacheLimits);
-	readonly #responses = new WeakMap<Exchange, CachedResponse>();
+	readonly #calls = new WeakMap<Exchange, ServedCall>();
 	readonly #router: RpcRouter;
 	readonly #streamsEnd = new AbortController();
 	readonly #callsEnd = new AbortController();
@@ -139,11 +124,13 @@ export class AgentCache {
 			correctError: correctConnectError,
 		});
 		this.#router.service(ResourceService, {
-			read: (_, call) => this.#found(call, "read").response,
-			list: (_, call) => this.#found(call, "list").response,
+			read: (request, call) =>
+				this.#unary(call, (service) => Promise.resolve(service.read(request, call))),
+			list: (request, call) =>
+				this.#unary(call, (service) => Promise.resolve(service.list(request, call))),
 			watchList: (request, call) => {
-				const { service, access } = this.#found(call, "watch");
-				rememberAccess(call.values, authorizer, access);
+				const { service, cache } = this.#servedCall(call);
+				this.#show(cache, call);
 				return service.watchList(request, call);
 			},
 		});
@@ -193,22 +180,22 @@ export class AgentCache {
 			forward();
 			return;
 		}
-		void this.#find(exchange, request, response, method)
+		const call = { exchange, request, response, method };
+		void this.#admit(call)
 			.catch((failure: unknown) => {
 				this.#options.logger.debug({ err: failure }, "a call could not be served from a cache");
 				return undefined;
 			})
-			.then((found) => {
+			.then((served) => {
 				if (exchange.isClosed) {
 					exchange.settled();
-				} else if (found === undefined) {
+				} else if (served === undefined) {
 					forward();
 				} else {
-					this.#responses.set(exchange, found);
-					this.#router.serve(
-						plan,
-						new ExchangeCarrier({ head: request, method, exchange, response, meter: undefined }),
-					);
+					this.#calls.set(exchange, served);
+					const passOn = () => this.#passOn(exchange, served, forward);
+					const carried = { head: request, method, exchange, response, meter: undefined, passOn };
+					this.#router.serve(plan, new ExchangeCarrier(carried));
 				}
 			});
 	}
@@ -229,33 +216,28 @@ export class AgentCache {
 		}
 	}
 
-	/** The response to a call; `undefined` if it is to be forwarded. */
-	async #find(
-		exchange: Exchange,
-		request: HttpRequest,
-		response: HttpResponse,
-		method: DescMethod,
-	): Promise<CachedResponse | undefined> {
-		const body = await peekBody(exchange.body, cacheLimits.requestBytes);
-		const decoded = body && decodeRequest(request, method, body);
+	/** Decides who serves a call: a cache, or a server if it returns `undefined`. */
+	async #admit(call: IncomingCall): Promise<ServedCall | undefined> {
+		const body = await peekBody(call.exchange.body, cacheLimits.requestBytes);
+		const decoded = body && decodeRequest(call.request, call.method, body);
 		const cache = decoded && this.#types.get(decoded.typeKey);
-		if (decoded === undefined || cache === undefined) {
+		if (body === undefined || decoded === undefined || cache === undefined) {
 			return undefined;
 		}
-		let found: CachedResponse | undefined;
-		try {
-			found = await this.#respond({ exchange, request, response, method }, decoded, cache);
-			return found;
-		} finally {
-			this.#options.observer.called(found === undefined ? "forwarded" : "served");
+		const served = await this.#servedBy(cache, decoded, call);
+		if (served === undefined) {
+			this.#options.observer.called("forwarded");
+			return undefined;
 		}
+		return { ...served, cache, body, hasFailed: false };
 	}
 
-	async #respond(
-		call: IncomingCall,
-		decoded: CachedRequest,
+	/** Waits until a cache can serve a call. Returns `undefined` if it can't in time. */
+	async #servedBy(
 		cache: TypeCache,
-	): Promise<CachedResponse | undefined> {
+		decoded: CachedRequest,
+		call: IncomingCall,
+	): Promise<Pick<ServedCall, "service" | "access"> | undefined> {
 		const { request } = call;
 		const { positionMs, primingMs } = cacheLimits;
 		const isWatch = decoded.method === "WatchList";
@@ -265,7 +247,8 @@ export class AgentCache {
 		if (cache.service === undefined) {
 			return undefined;
 		}
-		const rights = await this.#tokens.rightsOf(tokenOf({ requestHeader: headersOf(request) }));
+		const requestHeader = { get: (name: string) => request.header(name) ?? null };
+		const rights = await this.#tokens.rightsOf(tokenOf({ requestHeader }));
 		if (rights === undefined) {
 			return undefined;
 		}
@@ -280,34 +263,48 @@ export class AgentCache {
 		if (access === undefined || service === undefined || call.exchange.isClosed) {
 			return undefined;
 		}
-		if (decoded.method === "WatchList") {
-			return this.#countWatch(call, cache, rights, access)
-				? { kind: "watch", service, access, headers: this.#show(cache) }
-				: undefined;
+		return isWatch && !this.#countWatch(call, cache, rights, access)
+			? undefined
+			: { service, access };
+	}
+
+	/** Serves a call that is not a watch. If it fails, it is passed on. */
+	async #unary<Response>(
+		call: HandlerContext,
+		run: (service: ServiceImpl<typeof ResourceService>) => Promise<Response>,
+	): Promise<Response> {
+		const served = this.#servedCall(call);
+		const { cache, service, access } = served;
+		try {
+			const response = await run(service);
+			// The rights may have ended, and the cache may have been dropped, during a long list.
+			if (access.ended?.aborted || cache.service !== service) {
+				throw new ConnectError("the cache was dropped, or the rights have ended", Code.Unavailable);
+			}
+			this.#show(cache, call);
+			return response;
+		} catch (failure) {
+			served.hasFailed = true;
+			throw failure;
 		}
-		const context = this.#contextOf(call, access);
-		const found =
-			decoded.method === "Read"
-				? { kind: "read" as const, response: await service.read(decoded.message, context) }
-				: { kind: "list" as const, response: await service.list(decoded.message, context) };
-		// The rights may have ended, and the cache may have been dropped, during a long list.
-		if (access.ended?.aborted || cache.service !== service) {
-			return undefined;
+	}
+
+	/** Forwards a call that has failed. Returns whether it has. */
+	#passOn(exchange: Exchange, { hasFailed, body }: ServedCall, forward: () => void): boolean {
+		if (hasFailed) {
+			this.#options.observer.called("forwarded");
+			exchange.body.putBack([body]);
+			forward();
 		}
-		const headers = this.#show(cache);
-		for (const [name, value] of context.responseHeader) {
-			headers.set(name, value);
-		}
-		return { ...found, headers };
+		return hasFailed;
 	}
 
 	/** Remembers what is shown to a client now, and tells what that is in headers. */
-	#show(cache: TypeCache): Headers {
+	#show(cache: TypeCache, { responseHeader }: HandlerContext): void {
+		this.#options.observer.called("served");
 		this.#options.position.shown(cache.version);
-		return new Headers({
-			[cacheVersionHeader]: String(cache.version),
-			[cacheAgeHeader]: String(Math.max(0, Math.ceil(cache.ageMs))),
-		});
+		responseHeader.set(cacheVersionHeader, String(cache.version));
+		responseHeader.set(cacheAgeHeader, String(Math.max(0, Math.ceil(cache.ageMs))));
 	}
 
 	/** The version that the response must have reached; `undefined` if the client names a malformed one. */
@@ -341,31 +338,14 @@ export class AgentCache {
 		return true;
 	}
 
-	/** The context of a call whose response is looked for before it is served. */
-	#contextOf({ exchange, request, method }: IncomingCall, access: Access): HandlerContext {
-		const contextValues: ContextValues = exchange.contextValues();
-		rememberAccess(contextValues, this.#authorizer, access);
-		return createHandlerContext({
-			...{ service: method.parent, method, protocolName: "connect", contextValues },
-			...{ requestMethod: request.method, url: request.url, requestHeader: headersOf(request) },
-			requestSignal: exchange.signal,
-			shutdownSignal: this.#callsEnd.signal,
-		});
-	}
-
-	/** What was found for a call, whose headers are those of the response. */
-	#found<Kind extends CachedResponse["kind"]>(
-		call: HandlerContext,
-		kind: Kind,
-	): Extract<CachedResponse, { readonly kind: Kind }> {
-		const found = this.#responses.get(exchangeOf(call.values));
-		if (found?.kind !== kind) {
-			throw new Error("a call was served that was not found in a cache");
+	/** The call that is served, with the rights of its caller. */
+	#servedCall({ values }: HandlerContext): ServedCall {
+		const served = this.#calls.get(exchangeOf(values));
+		if (served === undefined) {
+			throw new Error("a call was served that was not admitted");
 		}
-		for (const [name, value] of found.headers) {
-			call.responseHeader.set(name, value);
-		}
-		return found as Extract<CachedResponse, { readonly kind: Kind }>;
+		rememberAccess(values, this.#authorizer, served.access);
+		return served;
 	}
 }
 

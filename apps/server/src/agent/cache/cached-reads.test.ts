@@ -132,6 +132,20 @@ describe("an agent with a cache", () => {
 		}
 	});
 
+	it("forwards calls of browsers, so that servers judge Host and Origin", async () => {
+		const { server, port } = await startCachedServer({ access: undefined as never });
+		await server.client.write({ resource: artist("anna") });
+		const agent = await startCachedAgent([port]);
+		await cacheIs(agent, "used");
+		const page = { origin: "http://evil.example" };
+		const { resources, wasCached } = clientOf(agent, "nobody", page);
+		expect(await outcome(resources.read(anna))).toBe(
+			await outcome(clientOf(server, "nobody", page).resources.read(anna)),
+		);
+		expect(await outcome(resources.read(anna))).not.toBe("ok");
+		expect(wasCached()).toBe(false);
+	});
+
 	it("forwards requests that are large, as they came", async () => {
 		const { agent, server } = await start();
 		const request = { id: { ...anna.id, uid: "x".repeat(200_000) } };

@@ -356,14 +356,18 @@ export class TypeCache {
 			return;
 		}
 		const { store } = primed;
+		// Events go on while the check does.
+		const begunRevision = store.revision;
 		const begunMs = runtime.clock.monotonic();
 		const { version, typeVersion } = await describing.describeType(
 			{ type, notBefore: notBefore === 0 ? "" : String(notBefore) },
 			{ signal: this.#stop.signal, timeoutMs: cacheLimits.checkMs },
 		);
 		const [reached, lastChange] = [Number(version), Number(typeVersion)];
-		if (notBefore === 0 && reached < store.revision && this.#primed === primed) {
-			this.#startOver(`the storage is at version ${reached}, and the cache at ${store.revision}`);
+		if (notBefore === 0 && reached < begunRevision && this.#primed === primed) {
+			this.#startOver(
+				`the storage is at version ${reached}, and the cache was at ${begunRevision}`,
+			);
 			return;
 		}
 		await this.#whenApplied(primed, lastChange, begunMs + cacheLimits.checkMs);
