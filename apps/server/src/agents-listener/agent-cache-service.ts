@@ -32,6 +32,8 @@ export interface AgentCacheServiceOptions {
 	readonly backend: Pick<StorageBackend, "catchUp" | "snapshot">;
 	readonly registry: TypeRegistry;
 	readonly authorizer: Authorizer;
+	/** The names by which clients may call the server; `undefined` if any will do. */
+	readonly allowedHosts: ReadonlySet<string> | undefined;
 	readonly clock: Clock;
 }
 
@@ -51,7 +53,7 @@ export function createAgentCacheService(
 type Methods = typeof AgentCacheService.method;
 
 const describeType = async (
-	{ backend, registry, authorizer }: AgentCacheServiceOptions,
+	{ backend, registry, authorizer, allowedHosts }: AgentCacheServiceOptions,
 	{ type: named, notBefore }: Parameters<MethodImpl<Methods["describeType"]>>[0],
 	call: HandlerContext,
 ) => {
@@ -76,7 +78,12 @@ const describeType = async (
 				Code.OutOfRange,
 			);
 		}
-		return { scope: type.scope, version, typeVersion: familyVersion };
+		return {
+			scope: type.scope,
+			version,
+			typeVersion: familyVersion,
+			...(allowedHosts && { allowedHosts: { names: [...allowedHosts] } }),
+		};
 	} catch (failure) {
 		throw failure instanceof StorageUnavailable
 			? new ConnectError(failure.message, Code.Unavailable)

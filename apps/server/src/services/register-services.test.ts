@@ -37,6 +37,7 @@ async function interfaces(options: Partial<InterfacesOptions> = {}): Promise<Int
 		copies: { kind: "taken-elsewhere", instead: "the test has no backups" },
 		registry: new TypeRegistry([Partition]),
 		authorizer: insecureAllowAll,
+		allowedHosts: undefined,
 		modules: [],
 		controllers: {
 			state: () => ({ holdsLease: true, controllers: [] }),

@@ -104,6 +104,8 @@ export interface InterfacesOptions {
 	readonly registry: TypeRegistry;
 	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
+	/** The names by which clients may call the server; `undefined` if any will do. */
+	readonly allowedHosts: ReadonlySet<string> | undefined;
 	readonly modules: readonly Module[];
 	/** Reports on the controllers, which use these interfaces. */
 	readonly controllers: ControllerReports;
@@ -348,7 +350,10 @@ function registerOperations(
 	);
 	external.service(
 		AgentCacheService,
-		createAgentCacheService({ backend, registry, authorizer, clock: runtime.clock }),
+		createAgentCacheService({
+			...{ backend, registry, authorizer, clock: runtime.clock },
+			allowedHosts: options.allowedHosts,
+		}),
 	);
 	external.service(
 		ClusterService,

@@ -157,6 +157,7 @@ function createInterfaces(
 	return registerServices({
 		backend: references.store,
 		...{ copies, histories, references, events, registry, authorizer },
+		allowedHosts: prepared.origins.allowedHosts,
 		...{ modules, runtime, logger, limits },
 		...{ acceptsCalls, streamsEnd, cluster, controllers, leases, timedLeases, peerings },
 		overviews: overviewsOf(context, prepared, controllers),

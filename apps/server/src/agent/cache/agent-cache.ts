@@ -17,6 +17,7 @@ import { WatchDeliveries } from "@plinth/storage";
 import { type Exchange, exchangeOf } from "../../listener/exchange.ts";
 import { ExchangeCarrier } from "../../listener/exchange-carrier.ts";
 import { logFaults } from "../../listener/log-faults.ts";
+import { isOfProgram } from "../../listener/origin/origin-check.ts";
 import { type HttpRequest, type HttpResponse, pathOf } from "../../listener/request-handler.ts";
 import { cacheLimits } from "./cache-limits.ts";
 import {
@@ -83,6 +84,7 @@ interface ServedCall {
  * Invariants:
  *
  * - Calls are served by the service that servers run, over the state of the cache, with the rights that servers have told.
+ * - Requests of web pages are forwarded, and those whose Host servers would refuse: servers tell pages from programs.
  * - A read or a list that fails is forwarded, so that its error is one of the servers: only they know what else exists.
  * - A response is no older than what the agent has passed on before, or what the client has named.
  * - A call that was not served is forwarded whole, as it came.
@@ -244,7 +246,7 @@ export class AgentCache {
 		if (isWatch) {
 			await cache.whenPrimed(primingMs);
 		}
-		if (cache.service === undefined) {
+		if (cache.service === undefined || !isOfProgram(request, cache.allowedHosts)) {
 			return undefined;
 		}
 		const requestHeader = { get: (name: string) => request.header(name) ?? null };

@@ -52,8 +52,6 @@ export function cachedMethod(request: HttpRequest): DescMethod | undefined {
 	}
 	const consistency = request.header(consistencyHeader) ?? "";
 	const isCacheable =
-		// Browsers send it with each POST. Servers decide which web pages, and which names of hosts, they trust.
-		request.header("origin") === undefined &&
 		formats.has(request.header("content-type") ?? "") &&
 		isPlain(request.header("content-encoding")) &&
 		isPlain(request.header("connect-content-encoding")) &&

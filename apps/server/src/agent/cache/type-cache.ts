@@ -2,7 +2,10 @@ import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import type { ForwarderPosition } from "@plinth/forwarding";
 import type { Resource, ResourceService, Scope } from "@plinth/proto";
-import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
+import type {
+	AgentCacheService,
+	DescribeTypeResponse,
+} from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import {
 	type Authorizer,
 	familyKey,
@@ -91,6 +94,7 @@ export class TypeCache {
 	#upstream: Watch | undefined;
 	#watchClient: WatchClient | undefined;
 	#check: Check | undefined;
+	#allowedHosts: ReadonlySet<string> | undefined;
 	/** Whether the last attempt to follow the type has failed, and the next one has not succeeded yet. */
 	#isRefused = false;
 	/** Called when something has changed. */
@@ -135,6 +139,11 @@ export class TypeCache {
 	/** For how long the cache may lack changes, in milliseconds. */
 	get ageMs(): number {
 		return this.#primed === undefined ? Number.POSITIVE_INFINITY : this.#ageOf(this.#primed);
+	}
+
+	/** The names by which clients may call servers, as they have last said; `undefined` if any will do. */
+	get allowedHosts(): ReadonlySet<string> | undefined {
+		return this.#allowedHosts;
 	}
 
 	/** Waits until the cache is primed, but not for a type that can't be cached now. */
@@ -183,13 +192,9 @@ export class TypeCache {
 
 	/** Learns what the type is, and follows it. */
 	async #begin(): Promise<void> {
-		const { type, describing, resources, runtime } = this.#options;
+		const { resources, runtime } = this.#options;
 		try {
-			const signal = this.#stop.signal;
-			const { scope } = await describing.describeType(
-				{ type },
-				{ signal, timeoutMs: cacheLimits.checkMs },
-			);
+			const { scope } = await this.#describe();
 			this.#isRefused = false;
 			this.#described.resolve();
 			const watchClient = new WatchClient({
@@ -205,6 +210,18 @@ export class TypeCache {
 				this.#refused(ConnectError.from(failure));
 			}
 		}
+	}
+
+	/** Asks a server about the type. @param notBefore - as in the request. */
+	async #describe(notBefore = ""): Promise<DescribeTypeResponse> {
+		const { type, describing } = this.#options;
+		const described = await describing.describeType(
+			{ type, notBefore },
+			{ signal: this.#stop.signal, timeoutMs: cacheLimits.checkMs },
+		);
+		const { allowedHosts } = described;
+		this.#allowedHosts = allowedHosts && new Set(allowedHosts.names);
+		return described;
 	}
 
 	#watch(watchClient: WatchClient, scope: Scope): void {
@@ -350,7 +367,7 @@ export class TypeCache {
 	}
 
 	async #runCheck(notBefore: number): Promise<void> {
-		const { type, describing, runtime } = this.#options;
+		const { runtime } = this.#options;
 		const primed = this.#primed;
 		if (primed === undefined) {
 			return;
@@ -359,10 +376,7 @@ export class TypeCache {
 		// Events go on while the check does.
 		const begunRevision = store.revision;
 		const begunMs = runtime.clock.monotonic();
-		const { version, typeVersion } = await describing.describeType(
-			{ type, notBefore: notBefore === 0 ? "" : String(notBefore) },
-			{ signal: this.#stop.signal, timeoutMs: cacheLimits.checkMs },
-		);
+		const { version, typeVersion } = await this.#describe(notBefore === 0 ? "" : String(notBefore));
 		const [reached, lastChange] = [Number(version), Number(typeVersion)];
 		if (notBefore === 0 && reached < begunRevision && this.#primed === primed) {
 			this.#startOver(

@@ -47,8 +47,7 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 			response.setHeader("vary", "Origin");
 		}
 		const host = hostOf(request);
-		const refused =
-			host === "malformed" ? malformedHost : host && refuseHost(host, policy.allowedHosts);
+		const refused = hostRefusal(host, policy.allowedHosts);
 		if (refused !== undefined) {
 			onRefused?.("host");
 			policy.onResponse?.(request, response);
@@ -84,6 +83,21 @@ export function checkOrigin(policy: OriginPolicy, next: RequestHandler): Request
 	};
 }
 
+/**
+ * Whether a request passes `checkOrigin` for its Host, and because no browser sends it for a page. An agent that knows the
+ * allowed hosts of its servers can respond to it as they do.
+ */
+export function isOfProgram(
+	request: Pick<HttpRequest, "authority" | "hasOneHost" | "header">,
+	allowedHosts: ReadonlySet<string> | undefined,
+): boolean {
+	return (
+		request.header("origin") === undefined &&
+		request.header("sec-fetch-site") === undefined &&
+		hostRefusal(hostOf(request), allowedHosts) === undefined
+	);
+}
+
 const malformedHost: RequestRefusal = {
 	code: Code.InvalidArgument,
 	message: "the request needs one Host header: a host name or an IP address, with an optional port",
@@ -96,7 +110,10 @@ const crossSite: RequestRefusal = {
 };
 
 /** The host that a request names. */
-function hostOf({ authority, hasOneHost }: HttpRequest): Host | "malformed" | undefined {
+function hostOf({
+	authority,
+	hasOneHost,
+}: Pick<HttpRequest, "authority" | "hasOneHost">): Host | "malformed" | undefined {
 	if (!hasOneHost) {
 		return "malformed";
 	}
@@ -125,11 +142,15 @@ function knownHost(authority: string): Host | undefined {
 	return host;
 }
 
-function refuseHost(
-	host: Host,
+function hostRefusal(
+	host: Host | "malformed" | undefined,
 	allowedHosts: ReadonlySet<string> | undefined,
 ): RequestRefusal | undefined {
+	if (host === "malformed") {
+		return malformedHost;
+	}
 	if (
+		host === undefined ||
 		allowedHosts === undefined ||
 		host.kind === "address" ||
 		isLoopbackName(host.name) ||

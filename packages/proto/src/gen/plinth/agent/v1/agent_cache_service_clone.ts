@@ -2,7 +2,7 @@
 // @generated from file plinth/agent/v1/agent_cache_service.proto (package plinth.agent.v1, syntax proto3)
 /* eslint-disable */
 
-import type { AccessPolicy, AccessRule, AgentCacheService, DescribeTypeRequest, DescribeTypeResponse, FollowAccessRequest, FollowAccessResponse } from "./agent_cache_service_pb.ts";
+import type { AccessPolicy, AccessRule, AgentCacheService, AllowedHosts, DescribeTypeRequest, DescribeTypeResponse, FollowAccessRequest, FollowAccessResponse } from "./agent_cache_service_pb.ts";
 import { DescribeTypeRequestSchema, FollowAccessRequestSchema } from "./agent_cache_service_pb.ts";
 import { cloneType } from "../../resource/v1/resource_clone.ts";
 import type { Client } from "@connectrpc/connect";
@@ -33,6 +33,21 @@ export function cloneDescribeTypeResponse(message: DescribeTypeResponse): Descri
   copy.scope = message.scope;
   copy.version = message.version;
   copy.typeVersion = message.typeVersion;
+  if (message.allowedHosts !== undefined) {
+    copy.allowedHosts = cloneAllowedHosts(message.allowedHosts);
+  }
+  if (message.$unknown !== undefined) {
+    copy.$unknown = copyUnknownFields(message.$unknown);
+  }
+  return copy;
+}
+
+/**
+ * Clones a message plinth.agent.v1.AllowedHosts.
+ */
+export function cloneAllowedHosts(message: AllowedHosts): AllowedHosts {
+  const copy = { $typeName: message.$typeName } as AllowedHosts;
+  copy.names = message.names.slice();
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

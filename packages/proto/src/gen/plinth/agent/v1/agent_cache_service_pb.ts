@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/agent/v1/agent_cache_service.proto.
  */
 export const file_plinth_agent_v1_agent_cache_service: GenFile = /*@__PURE__*/
-  fileDesc("CilwbGludGgvYWdlbnQvdjEvYWdlbnRfY2FjaGVfc2VydmljZS5wcm90bxIPcGxpbnRoLmFnZW50LnYxIlEKE0Rlc2NyaWJlVHlwZVJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEhIKCm5vdF9iZWZvcmUYAiABKAkiZwoURGVzY3JpYmVUeXBlUmVzcG9uc2USKAoFc2NvcGUYASABKA4yGS5wbGludGgucmVzb3VyY2UudjEuU2NvcGUSDwoHdmVyc2lvbhgCIAEoCRIUCgx0eXBlX3ZlcnNpb24YAyABKAkiFQoTRm9sbG93QWNjZXNzUmVxdWVzdCKgAQoURm9sbG93QWNjZXNzUmVzcG9uc2USLQoGcG9saWN5GAEgASgLMh0ucGxpbnRoLmFnZW50LnYxLkFjY2Vzc1BvbGljeRIqCgdlbGFwc2VkGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi0KCmV4cGlyZXNfaW4YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iSwoMQWNjZXNzUG9saWN5Eg8KB3N1YmplY3QYASABKAkSKgoFcnVsZXMYAiADKAsyGy5wbGludGguYWdlbnQudjEuQWNjZXNzUnVsZSKyAQoKQWNjZXNzUnVsZRISCgpvcGVyYXRpb25zGAEgAygJEhEKBHR5cGUYAiABKAlIAIgBARIWCglwYXJ0aXRpb24YAyABKAlIAYgBARIWCgluYW1lc3BhY2UYBCABKAlIAogBARIYCgtuYW1lX3ByZWZpeBgFIAEoCUgDiAEBQgcKBV90eXBlQgwKCl9wYXJ0aXRpb25CDAoKX25hbWVzcGFjZUIOCgxfbmFtZV9wcmVmaXgy2QEKEUFnZW50Q2FjaGVTZXJ2aWNlEmAKDERlc2NyaWJlVHlwZRIkLnBsaW50aC5hZ2VudC52MS5EZXNjcmliZVR5cGVSZXF1ZXN0GiUucGxpbnRoLmFnZW50LnYxLkRlc2NyaWJlVHlwZVJlc3BvbnNlIgOQAgESYgoMRm9sbG93QWNjZXNzEiQucGxpbnRoLmFnZW50LnYxLkZvbGxvd0FjY2Vzc1JlcXVlc3QaJS5wbGludGguYWdlbnQudjEuRm9sbG93QWNjZXNzUmVzcG9uc2UiA5ACATABSvUCCm8KAgQEEgQ0ADcBGmMgQWNjZXNzUG9saWN5IGlzIHRoZSByaWdodHMgb2YgYSB0b2tlbjogZXZlcnl0aGluZyB0aGF0IGFueSBvZiB0aGUgcnVsZXMgYWxsb3dzLCBhbmQgbm90aGluZyBlbHNlLgoKTwoCBAUSBDoAQwEaQyBBY2Nlc3NSdWxlIGFsbG93cyBvcGVyYXRpb25zLiBBbiBhYnNlbnQgZmllbGQgbWF0Y2hlcyBldmVyeXRoaW5nLgoKMgoEBAUCABIDPAIhGiUgQXMgaW4gYG9wZXJhdG9yOnJlYWRgOyBgKmAgZm9yIGFsbC4KClEKBAQFAgESAz4CGxpEIEEgdHlwZSwgYXMgaW4gYGRlbW8udjIuQXJ0aXN0YC4gQSB0cmFpbGluZyBgKmAgbWF0Y2hlcyBhbnkgc3VmZml4LgoKKgoEBAUCBBIDQgIiGh0gQSBwcmVmaXggb2YgcmVzb3VyY2UgbmFtZXMuCmIGcHJvdG8z", [file_google_protobuf_duration, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource]);
+  fileDesc("CilwbGludGgvYWdlbnQvdjEvYWdlbnRfY2FjaGVfc2VydmljZS5wcm90bxIPcGxpbnRoLmFnZW50LnYxIlEKE0Rlc2NyaWJlVHlwZVJlcXVlc3QSJgoEdHlwZRgBIAEoCzIYLnBsaW50aC5yZXNvdXJjZS52MS5UeXBlEhIKCm5vdF9iZWZvcmUYAiABKAkinQEKFERlc2NyaWJlVHlwZVJlc3BvbnNlEigKBXNjb3BlGAEgASgOMhkucGxpbnRoLnJlc291cmNlLnYxLlNjb3BlEg8KB3ZlcnNpb24YAiABKAkSFAoMdHlwZV92ZXJzaW9uGAMgASgJEjQKDWFsbG93ZWRfaG9zdHMYBCABKAsyHS5wbGludGguYWdlbnQudjEuQWxsb3dlZEhvc3RzIh0KDEFsbG93ZWRIb3N0cxINCgVuYW1lcxgBIAMoCSIVChNGb2xsb3dBY2Nlc3NSZXF1ZXN0IqABChRGb2xsb3dBY2Nlc3NSZXNwb25zZRItCgZwb2xpY3kYASABKAsyHS5wbGludGguYWdlbnQudjEuQWNjZXNzUG9saWN5EioKB2VsYXBzZWQYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLQoKZXhwaXJlc19pbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJLCgxBY2Nlc3NQb2xpY3kSDwoHc3ViamVjdBgBIAEoCRIqCgVydWxlcxgCIAMoCzIbLnBsaW50aC5hZ2VudC52MS5BY2Nlc3NSdWxlIrIBCgpBY2Nlc3NSdWxlEhIKCm9wZXJhdGlvbnMYASADKAkSEQoEdHlwZRgCIAEoCUgAiAEBEhYKCXBhcnRpdGlvbhgDIAEoCUgBiAEBEhYKCW5hbWVzcGFjZRgEIAEoCUgCiAEBEhgKC25hbWVfcHJlZml4GAUgASgJSAOIAQFCBwoFX3R5cGVCDAoKX3BhcnRpdGlvbkIMCgpfbmFtZXNwYWNlQg4KDF9uYW1lX3ByZWZpeDLZAQoRQWdlbnRDYWNoZVNlcnZpY2USYAoMRGVzY3JpYmVUeXBlEiQucGxpbnRoLmFnZW50LnYxLkRlc2NyaWJlVHlwZVJlcXVlc3QaJS5wbGludGguYWdlbnQudjEuRGVzY3JpYmVUeXBlUmVzcG9uc2UiA5ACARJiCgxGb2xsb3dBY2Nlc3MSJC5wbGludGguYWdlbnQudjEuRm9sbG93QWNjZXNzUmVxdWVzdBolLnBsaW50aC5hZ2VudC52MS5Gb2xsb3dBY2Nlc3NSZXNwb25zZSIDkAIBMAFKkwQKbgoCBAISBCoALQEaYiBBbGxvd2VkSG9zdHMgYXJlIHRoZSBuYW1lcyB0aGF0IGFyZSBhY2NlcHRlZCBhcyBIb3N0LCBpbiBhZGRpdGlvbiB0byBJUCBhZGRyZXNzZXMgYW5kIGxvY2FsaG9zdC4KCiwKBAQCAgASAywCHBofIEluIGxvd2VyIGNhc2UsIHdpdGhvdXQgcG9ydHMuCgpvCgIEBRIEPAA/ARpjIEFjY2Vzc1BvbGljeSBpcyB0aGUgcmlnaHRzIG9mIGEgdG9rZW46IGV2ZXJ5dGhpbmcgdGhhdCBhbnkgb2YgdGhlIHJ1bGVzIGFsbG93cywgYW5kIG5vdGhpbmcgZWxzZS4KCk8KAgQGEgRCAEsBGkMgQWNjZXNzUnVsZSBhbGxvd3Mgb3BlcmF0aW9ucy4gQW4gYWJzZW50IGZpZWxkIG1hdGNoZXMgZXZlcnl0aGluZy4KCjIKBAQGAgASA0QCIRolIEFzIGluIGBvcGVyYXRvcjpyZWFkYDsgYCpgIGZvciBhbGwuCgpRCgQEBgIBEgNGAhsaRCBBIHR5cGUsIGFzIGluIGBkZW1vLnYyLkFydGlzdGAuIEEgdHJhaWxpbmcgYCpgIG1hdGNoZXMgYW55IHN1ZmZpeC4KCioKBAQGAgQSA0oCIhodIEEgcHJlZml4IG9mIHJlc291cmNlIG5hbWVzLgpiBnByb3RvMw", [file_google_protobuf_duration, file_plinth_resource_v1_annotations, file_plinth_resource_v1_resource]);
 
 /**
  * @generated from message plinth.agent.v1.DescribeTypeRequest
@@ -65,6 +65,13 @@ export type DescribeTypeResponse = Message<"plinth.agent.v1.DescribeTypeResponse
    * @generated from field: string type_version = 3;
    */
   typeVersion: string;
+
+  /**
+   * The names by which clients may call the server; absent if any will do.
+   *
+   * @generated from field: plinth.agent.v1.AllowedHosts allowed_hosts = 4;
+   */
+  allowedHosts?: AllowedHosts | undefined;
 };
 
 /**
@@ -73,6 +80,27 @@ export type DescribeTypeResponse = Message<"plinth.agent.v1.DescribeTypeResponse
  */
 export const DescribeTypeResponseSchema: GenMessage<DescribeTypeResponse> = /*@__PURE__*/
   messageDesc(file_plinth_agent_v1_agent_cache_service, 1);
+
+/**
+ * AllowedHosts are the names that are accepted as Host, in addition to IP addresses and localhost.
+ *
+ * @generated from message plinth.agent.v1.AllowedHosts
+ */
+export type AllowedHosts = Message<"plinth.agent.v1.AllowedHosts"> & {
+  /**
+   * In lower case, without ports.
+   *
+   * @generated from field: repeated string names = 1;
+   */
+  names: string[];
+};
+
+/**
+ * Describes the message plinth.agent.v1.AllowedHosts.
+ * Use `create(AllowedHostsSchema)` to create a new message.
+ */
+export const AllowedHostsSchema: GenMessage<AllowedHosts> = /*@__PURE__*/
+  messageDesc(file_plinth_agent_v1_agent_cache_service, 2);
 
 /**
  * @generated from message plinth.agent.v1.FollowAccessRequest
@@ -85,7 +113,7 @@ export type FollowAccessRequest = Message<"plinth.agent.v1.FollowAccessRequest">
  * Use `create(FollowAccessRequestSchema)` to create a new message.
  */
 export const FollowAccessRequestSchema: GenMessage<FollowAccessRequest> = /*@__PURE__*/
-  messageDesc(file_plinth_agent_v1_agent_cache_service, 2);
+  messageDesc(file_plinth_agent_v1_agent_cache_service, 3);
 
 /**
  * @generated from message plinth.agent.v1.FollowAccessResponse
@@ -119,7 +147,7 @@ export type FollowAccessResponse = Message<"plinth.agent.v1.FollowAccessResponse
  * Use `create(FollowAccessResponseSchema)` to create a new message.
  */
 export const FollowAccessResponseSchema: GenMessage<FollowAccessResponse> = /*@__PURE__*/
-  messageDesc(file_plinth_agent_v1_agent_cache_service, 3);
+  messageDesc(file_plinth_agent_v1_agent_cache_service, 4);
 
 /**
  * AccessPolicy is the rights of a token: everything that any of the rules allows, and nothing else.
@@ -143,7 +171,7 @@ export type AccessPolicy = Message<"plinth.agent.v1.AccessPolicy"> & {
  * Use `create(AccessPolicySchema)` to create a new message.
  */
 export const AccessPolicySchema: GenMessage<AccessPolicy> = /*@__PURE__*/
-  messageDesc(file_plinth_agent_v1_agent_cache_service, 4);
+  messageDesc(file_plinth_agent_v1_agent_cache_service, 5);
 
 /**
  * AccessRule allows operations. An absent field matches everything.
@@ -188,7 +216,7 @@ export type AccessRule = Message<"plinth.agent.v1.AccessRule"> & {
  * Use `create(AccessRuleSchema)` to create a new message.
  */
 export const AccessRuleSchema: GenMessage<AccessRule> = /*@__PURE__*/
-  messageDesc(file_plinth_agent_v1_agent_cache_service, 5);
+  messageDesc(file_plinth_agent_v1_agent_cache_service, 6);
 
 /**
  * AgentCacheService is for agents that serve reads from caches. Servers serve it on their port for agents only, and agents
