@@ -7,12 +7,10 @@ export {
 export { enforce } from "./access/authorization.ts";
 export { deploymentAuthorizer, insecureAllowAll } from "./access/open-access.ts";
 export {
-	allowsEverywhere,
 	type Policy,
 	PolicyAuthorizer,
 	type PolicyRule,
 	policyAccess,
-	policyOf,
 	tokenHash,
 } from "./access/policy-authorizer.ts";
 export {
@@ -20,6 +18,7 @@ export {
 	callerOf,
 	createCallerAuthenticator,
 } from "./access/request-caller.ts";
+export { describedPolicy, requireWholeType, wholeTypeHeader } from "./access/whole-type.ts";
 export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
 export { createHistoryService, type HistoryServiceOptions } from "./history/history-service.ts";
 export { defaultWatchesPerSet, type WatchAdmission } from "./read/watch-admission.ts";

@@ -8,19 +8,16 @@ import {
 } from "@connectrpc/connect";
 import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import {
-	type Access,
 	type Authorizer,
 	gvkKey,
-	operatorRead,
 	type ResourceType,
 	type TypeLike,
 	type TypeRegistry,
 } from "@plinth/resource";
 import {
-	allowsEverywhere,
 	authenticateCall,
-	type Policy,
-	policyOf,
+	describedPolicy,
+	requireWholeType,
 	tokenOf,
 } from "@plinth/resource-service";
 import { type Clock, linkedSignal, sleep } from "@plinth/runtime";
@@ -59,8 +56,8 @@ const describeType = async (
 ) => {
 	requireAgent(call);
 	const access = await authenticateCall(authorizer, call);
-	const type = cacheableType(registry, named);
-	requireReadOfAll(access, type);
+	const type = registeredType(registry, named);
+	requireWholeType(type, access);
 	if (!/^\d{0,16}$/.test(notBefore)) {
 		throw new ConnectError("not_before is not a version", Code.InvalidArgument);
 	}
@@ -91,31 +88,14 @@ const describeType = async (
 	}
 };
 
-/** @throws ConnectError if it is not registered, or if its hooks decide what an agent would have to decide. */
-function cacheableType(registry: TypeRegistry, named: TypeLike | undefined): ResourceType {
+/** @throws ConnectError NotFound if it is not registered. */
+function registeredType(registry: TypeRegistry, named: TypeLike | undefined): ResourceType {
 	const type = named && registry.get(named);
 	if (type === undefined) {
 		const name = named === undefined ? "" : ` ${gvkKey(named)}`;
 		throw new ConnectError(`resource type${name} is not registered`, Code.NotFound);
 	}
-	const { read, list } = type.hooks.authorize ?? {};
-	if (read !== undefined || list !== undefined) {
-		throw new ConnectError(
-			`hooks of resource type ${type.key} decide who may read it: agents can't`,
-			Code.FailedPrecondition,
-		);
-	}
 	return type;
-}
-
-/** @throws ConnectError PermissionDenied if a cache with these rights would lack resources. */
-function requireReadOfAll(access: Access, { type, key }: ResourceType): void {
-	if (!allowsEverywhere(describedPolicy(access), operatorRead, type)) {
-		throw new ConnectError(
-			`${access.subject} lacks ${operatorRead} on all resources of ${key}: a cache needs a rule without partition, namespace and namePrefix`,
-			Code.PermissionDenied,
-		);
-	}
 }
 
 async function* followAccess(
@@ -162,18 +142,6 @@ function throwIfEnded(ended: AbortSignal | undefined): void {
 			Code.Unauthenticated,
 		);
 	}
-}
-
-/** @throws ConnectError FailedPrecondition if no policy describes what the access allows. */
-function describedPolicy(access: Access): Policy {
-	const policy = policyOf(access);
-	if (policy === undefined) {
-		throw new ConnectError(
-			"this server decides about rights by an authorizer of its own: agents can't",
-			Code.FailedPrecondition,
-		);
-	}
-	return policy;
 }
 
 /** @throws ConnectError Unimplemented, as if the service did not exist, unless an agent calls on its own port. */

@@ -6,6 +6,7 @@ import type { WatchEvent as StoredEvent } from "@plinth/storage";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
+import { requireWholeType, wholeTypeHeader } from "../access/whole-type.ts";
 import { malformedValue } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
 import { notBeforeHeader, reachPosition } from "../requests/position.ts";
@@ -195,6 +196,9 @@ async function open(
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
+	if (call.requestHeader.has(wholeTypeHeader)) {
+		requireWholeType(type, access);
+	}
 	if (call.requestHeader.has(notBeforeHeader)) {
 		await reachPosition(context, call);
 	}

@@ -4,6 +4,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { type ListResponse, ResourceService } from "@plinth/proto";
 import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import { allowed, defineType, idOf, Namespace, typeOf } from "@plinth/resource";
+import { policyAccess } from "@plinth/resource-service";
 import { type Logger, silentLogger } from "@plinth/runtime";
 import { describe, expect, it, vi } from "vitest";
 import { ArtistSchema } from "../../../testdata/gen/music/v1/music_pb.ts";
@@ -257,6 +258,26 @@ describe("a type is not cached, and its calls are forwarded,", () => {
 	it("if the agent may not read all of it", async () => {
 		const { port } = await startCachedServer();
 		expect(await expectForwarded(port, "some")).toContain("some lacks operator:read on all");
+	});
+
+	it("if the agent may not read all of it at the server of its watch", async () => {
+		const shown = (name: string) => ({ operations: ["operator:read"], namePrefix: name });
+		let calls = 0;
+		const { server, port } = await startCachedServer({
+			access: undefined as never,
+			authorizer: {
+				authenticate: (token = "") => {
+					// As if the second call, which is the watch, had reached a server with other rights.
+					const namePrefix = token.startsWith("agent") && ++calls === 2 ? "a" : "";
+					const policy = { subject: token, rules: [shown(namePrefix)] };
+					return policyAccess(policy, new AbortController().signal);
+				},
+			},
+		});
+		for (const name of ["anna", "bert"]) {
+			await server.client.write({ resource: artist(name) });
+		}
+		expect(await expectForwarded(port)).toContain("lacks operator:read on all");
 	});
 
 	it("if servers are older, or are called by their public ports", async () => {

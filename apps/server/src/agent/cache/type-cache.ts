@@ -15,7 +15,7 @@ import {
 	TypeRegistry,
 	typeOf,
 } from "@plinth/resource";
-import { createResourceService } from "@plinth/resource-service";
+import { createResourceService, wholeTypeHeader } from "@plinth/resource-service";
 import type { Logger, Runtime, Timer } from "@plinth/runtime";
 import {
 	defaultStorageLimits,
@@ -78,6 +78,7 @@ interface Check {
  *
  * - The store is a state of the type that the storage had, at the version of the store: each revision is applied whole, and a
  *   version without changes only if there are none of the type up to it.
+ * - The upstream watch shows all resources of the type, or else is refused, by whichever server it reaches.
  * - There is one upstream watch, which resumes after the version of the last revision that was applied.
  * - What is read was proven to be no older than `ageMs`. The proof is a check: the storage tells its newest version, and the
  *   version of the last change of the type. Once the store has reached that one, it has all that the storage had when the
@@ -199,6 +200,8 @@ export class TypeCache {
 			this.#described.resolve();
 			const watchClient = new WatchClient({
 				client: resources,
+				// The server of the watch need not be the one that has described the type.
+				callOptions: () => ({ headers: { [wholeTypeHeader]: "true" } }),
 				clock: runtime.clock,
 				random: () => runtime.random.next(),
 			});
