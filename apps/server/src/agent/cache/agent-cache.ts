@@ -30,8 +30,8 @@ import {
 } from "./cached-request.ts";
 import type { FollowedToken } from "./followed-token.ts";
 import { FollowedTokens } from "./followed-tokens.ts";
+import { SubjectCounts } from "./subject-counts.ts";
 import { TypeCache } from "./type-cache.ts";
-import { WatchCounts } from "./watch-counts.ts";
 import { within } from "./within.ts";
 
 /** The header of a response from a cache with the version of the cache. */
@@ -93,7 +93,8 @@ export class AgentCache {
 	readonly #options: AgentCacheOptions;
 	readonly #types: ReadonlyMap<string, TypeCache>;
 	readonly #tokens: FollowedTokens;
-	readonly #watches = new WatchCounts(cacheLimits);
+	readonly #watches = new SubjectCounts(cacheLimits.watches);
+	readonly #lists = new SubjectCounts(cacheLimits.lists);
 	readonly #calls = new WeakMap<Exchange, ServedCall>();
 	readonly #router: RpcRouter;
 	readonly #streamsEnd = new AbortController();
@@ -265,9 +266,10 @@ export class AgentCache {
 		if (access === undefined || service === undefined || call.exchange.isClosed) {
 			return undefined;
 		}
-		return isWatch && !this.#countWatch(call, cache, rights, access)
-			? undefined
-			: { service, access };
+		const hasRoom = isWatch
+			? this.#countWatch(call, cache, rights, access)
+			: this.#countList(call, decoded, access);
+		return hasRoom ? { service, access } : undefined;
 	}
 
 	/** Serves a call that is not a watch. If it fails, it is passed on. */
@@ -337,6 +339,20 @@ export class AgentCache {
 			rights.lastUsedMs = this.#options.runtime.clock.monotonic();
 			cache.watches -= 1;
 		});
+		return true;
+	}
+
+	/** Counts a list until its response was read. Returns whether there is room for it, and true for other calls. */
+	#countList({ response }: IncomingCall, decoded: CachedRequest, { subject }: Access): boolean {
+		// Further pages are of limited size, and can't be read elsewhere.
+		if (decoded.method !== "List" || decoded.message.pageToken !== "") {
+			return true;
+		}
+		const leave = this.#lists.enter(subject);
+		if (leave === undefined) {
+			return false;
+		}
+		response.onceClosed(leave);
 		return true;
 	}
 

@@ -16,10 +16,13 @@ export const cacheLimits = {
 	rightsMs: 10_000,
 	/** A stream of rights without a message for this long is opened again. */
 	rightsSilenceMs: 6_500,
-	/** Watches that caches serve at the same time. Others are forwarded. */
-	watches: 20_000,
-	/** Of these, those of one subject. */
-	watchesPerSubject: 5_000,
+	/** Watches that caches serve at the same time, of all callers and of one subject. Others are forwarded. */
+	watches: { all: 20_000, perSubject: 5_000 },
+	/**
+	 * The same for lists, until their responses were read: they take the most memory and time, and servers limit how much of
+	 * theirs a subject uses.
+	 */
+	lists: { all: 256, perSubject: 64 },
 	/**
 	 * How long a call waits for a cache that is behind its position, before it is forwarded. A watch waits for longer: once it
 	 * was forwarded, it stays at a server.
