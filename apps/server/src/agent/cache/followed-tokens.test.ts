@@ -247,7 +247,11 @@ describe("the tokens that are followed", () => {
 		return { clock, client, tokens };
 	}
 
-	async function follow(clock: FakeClock, tokens: FollowedTokens, token: string) {
+	const refuse: FollowAccess = () => {
+		throw new ConnectError("the token is not known", Code.Unauthenticated);
+	};
+
+	async function follow(clock: FakeClock, tokens: FollowedTokens, token: string | undefined) {
 		const followed = tokens.rightsOf(token);
 		await settle();
 		clock.advance(1);
@@ -267,6 +271,38 @@ describe("the tokens that are followed", () => {
 		expect(tokens.size).toBe(cacheLimits.tokens);
 		expect(watched?.access).toBeDefined();
 		expect(unused?.access).toBeUndefined();
+	});
+
+	it("make no room for one that is refused", async () => {
+		const { clock, client, tokens } = start();
+		for (let count = 1; count <= cacheLimits.tokens; count += 1) {
+			await follow(clock, tokens, `token ${count}`);
+		}
+		const { followAccess } = client;
+		Object.assign(client, { followAccess: refuse });
+		for (let count = 1; count <= 10; count += 1) {
+			expect(await follow(clock, tokens, `unknown ${count}`)).toBeUndefined();
+		}
+		Object.assign(client, {
+			followAccess: () => {
+				throw new Error("a token is followed already");
+			},
+		});
+		for (let count = 1; count <= cacheLimits.tokens; count += 1) {
+			expect((await follow(clock, tokens, `token ${count}`))?.access).toBeDefined();
+		}
+		Object.assign(client, { followAccess });
+		expect(await follow(clock, tokens, "one more")).toBeDefined();
+		expect(tokens.size).toBe(cacheLimits.tokens);
+	});
+
+	it("do not include the calls without a token because an empty one was refused", async () => {
+		const { clock, client, tokens } = start();
+		const { followAccess } = client;
+		Object.assign(client, { followAccess: refuse });
+		expect(await follow(clock, tokens, "")).toBeUndefined();
+		Object.assign(client, { followAccess });
+		expect(await follow(clock, tokens, undefined)).toBeDefined();
 	});
 
 	it("are limited while it is not known whether they are valid: calls are forwarded then", async () => {

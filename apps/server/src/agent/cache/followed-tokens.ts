@@ -63,6 +63,11 @@ export class FollowedTokens {
 		}
 	}
 
+	/** The tokens that are known to be valid. */
+	get #opened(): number {
+		return this.#tokens.size - this.#opening;
+	}
+
 	#followed(token: string | undefined): FollowedToken | undefined {
 		const { clock } = this.#options.runtime;
 		const key = token === undefined ? "" : `token ${token}`;
@@ -81,9 +86,9 @@ export class FollowedTokens {
 		if (nowMs < this.#unsupportedUntilMs || this.#opening >= cacheLimits.openingTokens) {
 			return false;
 		}
-		const refusedUntilMs = this.#refused.get(tokenHash(token ?? "")) ?? 0;
+		const refusedUntilMs = this.#refused.get(hashOf(token)) ?? 0;
 		return (
-			refusedUntilMs <= nowMs && (this.#tokens.size < cacheLimits.tokens || this.#dropUnused())
+			refusedUntilMs <= nowMs && (this.#opened < cacheLimits.tokens || this.#unused() !== undefined)
 		);
 	}
 
@@ -104,6 +109,10 @@ export class FollowedTokens {
 		this.#tokens.set(key, followed);
 		void followed.opened.then(() => {
 			this.#opening -= 1;
+			// One that is refused drives out none that is valid.
+			if (followed.access !== undefined && this.#opened > cacheLimits.tokens) {
+				(this.#unused(followed) ?? followed).close(unused());
+			}
 		});
 		return followed;
 	}
@@ -121,19 +130,18 @@ export class FollowedTokens {
 			if (this.#refused.size >= rememberedRefusals) {
 				this.#refused.clear();
 			}
-			this.#refused.set(tokenHash(token ?? ""), nowMs + cacheLimits.refusedTokenMs);
+			this.#refused.set(hashOf(token), nowMs + cacheLimits.refusedTokenMs);
 		}
 	}
 
-	/** Stops following the token that was not used for the longest time. */
-	#dropUnused(): boolean {
+	/** The valid token without watches that was not used for the longest time. */
+	#unused(except?: FollowedToken): FollowedToken | undefined {
 		for (const followed of this.#tokens.values()) {
-			if (followed.uses === 0) {
-				followed.close(unused());
-				return true;
+			if (followed !== except && followed.uses === 0 && followed.access !== undefined) {
+				return followed;
 			}
 		}
-		return false;
+		return undefined;
 	}
 
 	#planSweep(): void {
@@ -148,6 +156,11 @@ export class FollowedTokens {
 			this.#planSweep();
 		});
 	}
+}
+
+/** What a token is remembered by. Calls without one differ from those with an empty one. */
+function hashOf(token: string | undefined): string {
+	return token === undefined ? "" : tokenHash(token);
 }
 
 function unused(): ConnectError {
