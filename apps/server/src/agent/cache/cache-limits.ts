@@ -14,6 +14,12 @@ export const cacheLimits = {
 	refusedTokenMs: 5_000,
 	/** How long rights are valid after they were last known to be. No token has rights for longer without its stream. */
 	rightsMs: 10_000,
+	/** A stream of rights that is older is opened again: until then, the clocks of the agent and of a server differ little. */
+	rightsStreamMs: 10 * 60_000,
+	/** If the wall clock moves forward by so much more than the monotonic one, the machine was suspended. */
+	suspendedMs: 1_000,
+	/** How often it is checked which rights have ended. */
+	sweepMs: 1_000,
 	/** A stream of rights without a message for this long is opened again. */
 	rightsSilenceMs: 6_500,
 	/** Watches that caches serve at the same time, of all callers and of one subject. Others are forwarded. */

@@ -41,7 +41,10 @@ interface Granted {
  *
  * - The rights are those that a server had at a time which is at most `rightsMs` ago. That time is the one of the call, plus how
  *   long its stream had existed at the server: the call began before the stream did, so a message that was delayed on its way
- *   proves nothing about the time when it arrives. No clocks are compared.
+ *   proves nothing about the time when it arrives. No clocks are compared, but the stream is timed by that of the server, which
+ *   may run faster: nothing is proven about a time to come.
+ * - While the machine of the agent is suspended, its monotonic clock may stand still, but its wall clock does not: rights that were
+ *   known before are not used after that.
  * - They are not used after the token expires.
  * - Rights do not change: if they do, the access ends with Unauthenticated, as at a server, and a new one begins.
  */
@@ -57,11 +60,14 @@ export class FollowedToken {
 	#provenUntilMs = Number.NEGATIVE_INFINITY;
 	#expiresMs = Number.POSITIVE_INFINITY;
 	#deadline: Timer | undefined;
+	/** The wall clock minus the monotonic one, as it was seen last. */
+	#offsetMs: number;
 	#isOver = false;
 
 	constructor(options: FollowedTokenOptions) {
 		this.#options = options;
 		this.lastUsedMs = options.clock.monotonic();
+		this.#offsetMs = options.clock.now() - this.lastUsedMs;
 		void this.#follow();
 	}
 
@@ -73,7 +79,7 @@ export class FollowedToken {
 	/** The rights; `undefined` if they are not known, or not for certain. */
 	get access(): Access | undefined {
 		// The timer may be late.
-		this.#endIfDue();
+		this.endIfDue();
 		return this.#granted?.access;
 	}
 
@@ -129,6 +135,9 @@ export class FollowedToken {
 				listen();
 				onMessage();
 				this.#received(calledMs, message);
+				if (clock.monotonic() - calledMs >= cacheLimits.rightsStreamMs) {
+					return new ConnectError("the stream is opened again after a while", Code.Unavailable);
+				}
 			}
 			return new ConnectError("the server ended the stream", Code.Unavailable);
 		} catch (failure) {
@@ -137,12 +146,20 @@ export class FollowedToken {
 				: ConnectError.from(failure);
 		} finally {
 			silence?.cancel();
+			end.abort();
 			this.#stop.signal.removeEventListener("abort", stop);
 		}
 	}
 
 	#received(calledMs: number, { policy, elapsed, expiresIn }: FollowAccessResponse): void {
-		const provenMs = calledMs + (elapsed === undefined ? 0 : durationMs(elapsed));
+		const { clock } = this.#options;
+		// A message that has come after a suspension may be from before it.
+		this.endIfDue();
+		if (this.#isOver) {
+			return;
+		}
+		const existedMs = elapsed === undefined ? 0 : durationMs(elapsed);
+		const provenMs = Math.min(calledMs + existedMs, clock.monotonic());
 		if (policy !== undefined) {
 			this.#grant(policyFrom(policy));
 		}
@@ -150,10 +167,9 @@ export class FollowedToken {
 		this.#expiresMs =
 			expiresIn === undefined ? Number.POSITIVE_INFINITY : provenMs + durationMs(expiresIn);
 		this.#deadline?.cancel();
-		const { clock } = this.#options;
 		const untilMs = Math.min(this.#provenUntilMs, this.#expiresMs);
-		this.#deadline = clock.setTimer(untilMs - clock.monotonic(), () => this.#endIfDue());
-		this.#endIfDue();
+		this.#deadline = clock.setTimer(untilMs - clock.monotonic(), () => this.endIfDue());
+		this.endIfDue();
 		this.#opened.resolve();
 	}
 
@@ -167,12 +183,18 @@ export class FollowedToken {
 		this.#granted = { policy, end, access: policyAccess(policy, end.signal) };
 	}
 
-	#endIfDue(): void {
-		if (this.#granted === undefined) {
+	/** Ends the rights if they are not known any more. */
+	endIfDue(): void {
+		const { clock } = this.#options;
+		const nowMs = clock.monotonic();
+		const offsetMs = clock.now() - nowMs;
+		const wasSuspended = offsetMs - this.#offsetMs >= cacheLimits.suspendedMs;
+		this.#offsetMs = offsetMs;
+		if (wasSuspended) {
+			this.#over(unknownRights(), undefined);
+		} else if (this.#granted === undefined) {
 			return;
-		}
-		const nowMs = this.#options.clock.monotonic();
-		if (nowMs >= this.#expiresMs) {
+		} else if (nowMs >= this.#expiresMs) {
 			this.#over(undefined, undefined);
 		} else if (nowMs >= this.#provenUntilMs) {
 			this.#over(unknownRights(), undefined);

@@ -238,6 +238,80 @@ describe("the rights of tokens", () => {
 	});
 });
 
+describe("the clock of the agent", () => {
+	/** Follows a token whose stream says, every second, how long it has existed by a clock of this speed; the next one fails. */
+	async function followed(speed: number) {
+		const clock = new FakeClock();
+		const runtime = { clock, random: seededRandom(1) };
+		let calls = 0;
+		let isCut = false;
+		const followAccess: FollowAccess = async function* (_, options) {
+			calls += 1;
+			const startedMs = clock.monotonic();
+			const policy = { subject: "subject" };
+			for (let isFirst = true; ; isFirst = false) {
+				if (isCut) {
+					throw new ConnectError("the connection is cut", Code.Unavailable);
+				}
+				const elapsed = durationFromMs(Math.floor(speed * (clock.monotonic() - startedMs)));
+				yield create(FollowAccessResponseSchema, { elapsed, ...(isFirst && { policy }) });
+				await new Promise<void>((resolve) => {
+					clock.setTimer(1_000, resolve);
+					options?.signal?.addEventListener("abort", () => resolve());
+				});
+			}
+		};
+		const tokens = new FollowedTokens({ client: { followAccess }, runtime, logger: silentLogger });
+		const token = await tokens.rightsOf("token");
+		if (token !== undefined) {
+			token.uses = 1;
+		}
+		return {
+			clock,
+			access: () => token?.access,
+			calls: () => calls,
+			cut: () => {
+				isCut = true;
+			},
+			async pass(ms: number) {
+				for (let passedMs = 0; passedMs < ms; passedMs += 500) {
+					clock.advance(500);
+					await settle();
+				}
+			},
+		};
+	}
+
+	it.each([
+		["that of the server runs faster", 3],
+		["that of the server runs slower", 0.99],
+		["both run equally", 1],
+	])("does not change how long rights last if %s", async (_, speed) => {
+		const { access, pass, cut, calls } = await followed(speed);
+		// The rights themselves last for as long as servers confirm them.
+		await pass(cacheLimits.rightsStreamMs + 30_000);
+		expect(access()).toBeDefined();
+		expect(calls()).toBe(2);
+		cut();
+		await pass(cacheLimits.rightsMs + 1_000);
+		expect(access()).toBeUndefined();
+	});
+
+	it("stands still while the machine is suspended, so that no rights last longer than that", async () => {
+		const { access, clock, pass } = await followed(1);
+		await pass(5_000);
+		clock.jump(-3_600_000);
+		await pass(5_000);
+		const known = access();
+		expect(known).toBeDefined();
+		clock.jump(60_000);
+		// Watches end without another call.
+		await pass(1_000);
+		expect(known?.ended?.aborted).toBe(true);
+		expect(access()).toBeUndefined();
+	});
+});
+
 describe("the tokens that are followed", () => {
 	function start() {
 		const clock = new FakeClock();

@@ -146,9 +146,10 @@ export class FollowedTokens {
 
 	#planSweep(): void {
 		const { clock } = this.#options.runtime;
-		this.#sweep = clock.setTimer(cacheLimits.tokenIdleMs / 2, () => {
+		this.#sweep = clock.setTimer(cacheLimits.sweepMs, () => {
 			const nowMs = clock.monotonic();
 			for (const followed of [...this.#tokens.values()]) {
+				followed.endIfDue();
 				if (followed.uses === 0 && nowMs - followed.lastUsedMs >= cacheLimits.tokenIdleMs) {
 					followed.close(unused());
 				}
