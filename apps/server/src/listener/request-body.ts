@@ -18,8 +18,8 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 	#isPaused = false;
 	#failure: ConnectError | undefined;
 	#failed: AbortController | undefined;
-	/** Chunks that were put back. */
-	#returned: readonly Uint8Array[] = [];
+	/** What was put back. */
+	#returned: Uint8Array | undefined;
 	/** The reader that waits for the next chunk. */
 	#wake: (() => void) | undefined;
 
@@ -59,9 +59,9 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 		if (this.#isPaused) {
 			return undefined;
 		}
-		const [returned, ...others] = this.#returned;
+		const returned = this.#returned;
 		if (returned !== undefined) {
-			this.#returned = others;
+			this.#returned = undefined;
 			return returned;
 		}
 		const chunk = this.#request.read();
@@ -74,9 +74,9 @@ export class RequestBody implements AsyncIterableIterator<Uint8Array>, BodyListe
 		return this.#request.isRead ? "end" : undefined;
 	}
 
-	/** Puts back chunks that were taken, so that another reader takes them again. */
-	putBack(chunks: readonly Uint8Array[]): void {
-		this.#returned = [...chunks, ...this.#returned];
+	/** Puts back all that was taken, as one chunk, so that another reader takes it again. */
+	putBack(taken: Uint8Array): void {
+		this.#returned = taken;
 	}
 
 	/** Calls `wake` once, when `take` may have a result. Only one reader may wait. */

@@ -73,3 +73,21 @@ it("ends the access of a token whose key was removed, unless the keys can't be f
 	expect(ended?.aborted).toBe(true);
 	authorizer.close();
 });
+
+it("tells when the tokens expire that it has verified, with the tolerated difference between clocks", async () => {
+	const { keys, privateKey } = await keyPair();
+	const nowMs = 1_000 * Math.floor(Date.now() / 1_000);
+	const clock = new FakeClock({ nowMs });
+	const authorizer = new JwtAuthorizer({ ...claims, clock, logger: silentLogger });
+	authorizer.setKeys(keys);
+	const token = await new SignJWT({ sub: "alice" })
+		.setProtectedHeader({ alg: "ES256" })
+		.setIssuer(claims.issuer)
+		.setAudience(claims.audience)
+		.setExpirationTime(nowMs / 1_000 + 60)
+		.sign(privateKey);
+	expect(authorizer.expiryOf(token)).toBeUndefined();
+	await authorizer.authenticate(token);
+	expect(authorizer.expiryOf(token)).toBe(nowMs + 90_000);
+	authorizer.close();
+});

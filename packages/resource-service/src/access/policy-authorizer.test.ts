@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { type Policy, PolicyAuthorizer, tokenHash } from "./policy-authorizer.ts";
+import { deploymentAuthorizer, insecureAllowAll } from "./open-access.ts";
+import {
+	allowsEverywhere,
+	type Policy,
+	PolicyAuthorizer,
+	type PolicyRule,
+	policyOf,
+	tokenHash,
+} from "./policy-authorizer.ts";
 
 const reader: Policy = { subject: "reader", rules: [{ operations: ["operator:read"] }] };
 const writer: Policy = { subject: "writer", rules: [{ operations: ["operator:write"] }] };
@@ -42,5 +50,32 @@ describe("policies that are all replaced", () => {
 		authorizer.revokeHashed(tokenHash("token"));
 		expect(access.ended?.aborted).toBe(true);
 		expect(() => authorizer.authenticate("token")).toThrow("the token is not known");
+	});
+});
+
+describe("the policy of an access", () => {
+	it("says all of what it allows, for tokens and if no tokens are needed, and is none of the deployment's", () => {
+		const authorizer = new PolicyAuthorizer();
+		authorizer.grant("token", reader);
+		expect(policyOf(authorizer.authenticate("token"))).toBe(reader);
+		const [open, deployment] = [insecureAllowAll.tokenless, deploymentAuthorizer.tokenless];
+		expect(open && policyOf(open)).toEqual({ subject: "anyone", rules: [{ operations: ["*"] }] });
+		expect(deployment && policyOf(deployment)).toBeUndefined();
+	});
+
+	it.each<readonly [boolean, PolicyRule]>([
+		[true, { operations: ["operator:read"] }],
+		[true, { operations: ["*"], type: "demo.*" }],
+		[true, { operations: ["operator:read"], namePrefix: "" }],
+		[false, { operations: ["operator:write"] }],
+		[false, { operations: ["operator:read"], type: "demo.v2.Artist" }],
+		[false, { operations: ["operator:read"], namePrefix: "a" }],
+		[false, { operations: ["operator:read"], partition: "default" }],
+		[false, { operations: ["operator:read"], namespace: "default" }],
+	])("allows reads of a type everywhere: %s, by the rule %j", (isAllowed, rule) => {
+		const type = { group: "demo", groupVersion: "v1", kind: "Artist" };
+		expect(allowsEverywhere({ subject: "reader", rules: [rule] }, "operator:read", type)).toBe(
+			isAllowed,
+		);
 	});
 });

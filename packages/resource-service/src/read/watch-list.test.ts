@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource, WatchEvent } from "@plinth/proto";
 import { idOf, newUlid, resourceOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
@@ -7,7 +7,7 @@ import { FakeClock } from "@plinth/runtime/testing";
 import type { Mutation } from "@plinth/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ArtistSchema as ArtistV1Schema } from "../../testdata/gen/acme/demo/v1/demo_pb.ts";
-import { PolicyAuthorizer } from "../access/policy-authorizer.ts";
+import { PolicyAuthorizer, policyAccess } from "../access/policy-authorizer.ts";
 import { Artist, ArtistV1, artist } from "../demo.fixture.ts";
 import { connections, expectRefusal, startService, type TestService } from "../service.fixture.ts";
 
@@ -109,6 +109,18 @@ describe("a watch whose token ends within a commit of several changes", () => {
 		const last = events.next().then(() => undefined);
 		await expectRefusal(last, Code.Unauthenticated, /watch again with a valid token$/);
 	});
+});
+
+it("a watch ends with the error for which the access of its token has ended", async () => {
+	const end = new AbortController();
+	const policy = { subject: "reader", rules: [{ operations: ["operator:read"] }] };
+	const authorizer = { authenticate: () => policyAccess(policy, end.signal) };
+	await using t = await startService("in-process", { authorizer });
+	const events = t.client.watchList({ type: Artist.type })[Symbol.asyncIterator]();
+	await events.next();
+	const last = events.next().then(() => undefined);
+	end.abort(new ConnectError("nobody knows the rights", Code.Unavailable));
+	await expectRefusal(last, Code.Unavailable, /nobody knows the rights$/);
 });
 
 describe("bookmarks of a watch to which all that comes is hidden", () => {

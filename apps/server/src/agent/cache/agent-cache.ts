@@ -244,15 +244,18 @@ export class AgentCache {
 		const { request } = call;
 		const { positionMs, primingMs } = cacheLimits;
 		const isWatch = decoded.method === "WatchList";
-		if (isWatch) {
-			await cache.whenPrimed(primingMs);
-		}
-		if (cache.service === undefined || !isOfProgram(request, cache.allowedHosts)) {
+		if (isWatch ? cache.isRefused : cache.service === undefined) {
 			return undefined;
 		}
 		const requestHeader = { get: (name: string) => request.header(name) ?? null };
 		const rights = await this.#tokens.rightsOf(tokenOf({ requestHeader }));
 		if (rights === undefined) {
+			return undefined;
+		}
+		if (isWatch) {
+			await cache.whenPrimed(primingMs);
+		}
+		if (cache.service === undefined || !isOfProgram(request, cache.allowedHosts)) {
 			return undefined;
 		}
 		const position = this.#positionOf(request, decoded);
@@ -297,7 +300,7 @@ export class AgentCache {
 	#passOn(exchange: Exchange, { hasFailed, body }: ServedCall, forward: () => void): boolean {
 		if (hasFailed) {
 			this.#options.observer.called("forwarded");
-			exchange.body.putBack([body]);
+			exchange.body.putBack(body);
 			forward();
 		}
 		return hasFailed;

@@ -1,7 +1,9 @@
 /** What an agent with a cache serves itself, and what it forwards. */
+import { setImmediate } from "node:timers/promises";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { type ListResponse, ResourceService } from "@plinth/proto";
+import { type ListResponse, ReadRequestSchema, ResourceService } from "@plinth/proto";
 import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import { allowed, defineType, idOf, Namespace, typeOf } from "@plinth/resource";
 import { policyAccess } from "@plinth/resource-service";
@@ -11,6 +13,7 @@ import { ArtistSchema } from "../../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist } from "../../../testdata/music.ts";
 import { outcome, tokensOf, transportWith } from "../../callers.fixture.ts";
 import { defineModule } from "../../module/index.ts";
+import { enveloped, openSession, post } from "../../raw-calls.fixture.ts";
 import { parseAgentCommandLine } from "../agent-configuration.ts";
 import { readiness } from "../started-agent.fixture.ts";
 import {
@@ -145,6 +148,40 @@ describe("an agent with a cache", () => {
 		);
 		expect(await outcome(resources.read(anna))).not.toBe("ok");
 		expect(wasCached()).toBe(false);
+	});
+
+	it("serves and forwards requests that arrive byte by byte", async () => {
+		const { agent } = await start();
+		for (const [id, status, isCached] of [
+			[anna.id, "grpc 0", true],
+			[idOf(Artist, "nobody"), "grpc 5", false],
+		] as const) {
+			const body = enveloped(
+				Buffer.from(toBinary(ReadRequestSchema, create(ReadRequestSchema, { id }))).toString(
+					"latin1",
+				),
+			);
+			const { stream, ended } = post(
+				openSession(agent.address),
+				"/plinth.resource.v1.ResourceService/Read",
+				body.subarray(0, 1),
+				{
+					...{ contentType: "application/grpc", isOpen: true },
+					headers: { authorization: "Bearer writer-token" },
+				},
+			);
+			let headers: Readonly<Record<string, unknown>> = {};
+			stream.once("response", (fields) => {
+				headers = fields;
+			});
+			for (const byte of body.subarray(1)) {
+				await setImmediate();
+				stream.write(Buffer.from([byte]));
+			}
+			stream.end();
+			expect((await ended).status).toBe(status);
+			expect("x-plinth-cache-version" in headers).toBe(isCached);
+		}
 	});
 
 	it("forwards requests that are large, as they came", async () => {

@@ -85,23 +85,25 @@ export function versionOf(version: string): number | undefined {
 export async function peekBody(body: RequestBody, limit: number): Promise<Uint8Array | undefined> {
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;
-	try {
-		while (bytes <= limit) {
-			const chunk = body.take();
-			if (chunk === "end") {
-				return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
-			}
-			if (chunk === undefined) {
-				await new Promise<void>((resolve) => body.wait(resolve));
-			} else {
-				chunks.push(chunk);
-				bytes += chunk.byteLength;
-			}
+	let hasEnded = false;
+	while (!hasEnded && bytes <= limit) {
+		const chunk = body.take();
+		if (chunk === undefined) {
+			await new Promise<void>((resolve) => body.wait(resolve));
+		} else if (chunk === "end") {
+			hasEnded = true;
+		} else {
+			chunks.push(chunk);
+			bytes += chunk.byteLength;
 		}
-		return undefined;
-	} finally {
-		body.putBack(chunks);
 	}
+	// As one, since a client may send each byte in a chunk of its own.
+	const [only] = chunks;
+	const taken = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+	if (taken.byteLength > 0) {
+		body.putBack(taken);
+	}
+	return hasEnded ? taken : undefined;
 }
 
 /** Decodes a request; `undefined` if it is malformed, compressed, or names no type: servers tell what is wrong with it. */

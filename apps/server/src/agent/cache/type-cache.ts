@@ -132,6 +132,11 @@ export class TypeCache {
 		return primed.service;
 	}
 
+	/** Whether the type can't be cached now. */
+	get isRefused(): boolean {
+		return this.#isRefused;
+	}
+
 	/** The version of the cache; 0 if it is not primed. */
 	get version(): number {
 		return this.#primed?.store.revision ?? 0;
@@ -168,11 +173,14 @@ export class TypeCache {
 		}
 		if (this.version < version && this.#primed !== undefined) {
 			const running = this.#check;
-			const check =
-				running !== undefined && running.notBefore >= version
-					? running
-					: this.#beginCheck(Math.max(version, position.newest));
-			await within(clock, leftMs(), check.done);
+			const isShared = version <= position.newest;
+			// A client may name any version. What only that client waits for must not fail for others.
+			const done = !isShared
+				? this.#runCheck(version).catch(() => {})
+				: running !== undefined && running.notBefore >= version
+					? running.done
+					: this.#beginCheck(position.newest).done;
+			await within(clock, leftMs(), done);
 		}
 		return this.version >= version;
 	}
