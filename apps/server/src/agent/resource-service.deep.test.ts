@@ -77,8 +77,11 @@ async function changeServers(): Promise<void> {
 	if (killed !== undefined && chance < 0.5) {
 		await killed.start();
 	} else if (killed === undefined && chance < 0.7 && (await areReady(agent, servers))) {
-		await servers[chance < 0.35 ? 0 : 1].kill();
+		const server = servers[chance < 0.35 ? 0 : 1];
+		await server.kill();
 		kills += 1;
+		// Until the agent has lost the connection, a write without a condition may be sent to it, and its outcome is not known.
+		await vi.waitFor(async () => expect(await areReady(agent, [server])).toBe(false), patiently);
 	}
 }
 
