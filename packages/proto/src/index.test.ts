@@ -8,6 +8,7 @@ describe("the package", () => {
 			cwd: import.meta.dirname,
 			exclude: [
 				...[
+					"agent/**",
 					"backup/**",
 					"cluster/**",
 					"controller/**",
