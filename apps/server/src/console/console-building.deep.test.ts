@@ -47,10 +47,12 @@ async function open(
 describeWith("chromium")("a console that is not built", () => {
 	it("is shown by the page that waits for it, with the same link", async () => {
 		const { page, statuses, finish } = await open(
-			(folder, go) => `import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+			// Complete at once, as the console is: a page that was read half written would be served until the next build.
+			(folder, go) => `import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 			while (!existsSync(${JSON.stringify(go)})) await new Promise((then) => setTimeout(then, 10));
-			mkdirSync(${JSON.stringify(folder)});
-			writeFileSync(${JSON.stringify(join(folder, "index.html"))}, "<h1>The console</h1>");`,
+			mkdirSync(${JSON.stringify(`${folder}-new`)});
+			writeFileSync(${JSON.stringify(join(`${folder}-new`, "index.html"))}, "<h1>The console</h1>");
+			renameSync(${JSON.stringify(`${folder}-new`)}, ${JSON.stringify(folder)});`,
 		);
 		await page.getByText("The console is being built").waitFor();
 		// It has loaded itself again.
