@@ -241,6 +241,8 @@ describe.each(ways)("the console over %s", (_name, over, http2) => {
 		writeFileSync(go, "");
 		await expect.poll(async () => (await send("/console/")).body.toString()).toBe("built");
 		expect((await send("/console/")).status).toBe(200);
+		// A page that says so may have been sent just before.
+		expect((await send("/console/reload.js")).status).toBe(200);
 	});
 
 	it("says why it could not be built, and does not try that again", async () => {

@@ -122,12 +122,13 @@ async function pageFor(
 		// Relative: a proxy may serve the console below a prefix.
 		return textPage(308, "the console is at console/", { location: "console/" });
 	}
-	const files = await loaded.get();
 	const name = path.slice(root.length + 1) || indexFile;
+	if (name === reloadScript.name) {
+		// Also once there is a console: a page that waits for it may have been sent just before.
+		return textPage(200, reloadScript.text, {}, "text/javascript; charset=utf-8");
+	}
+	const files = await loaded.get();
 	if (typeof files === "string") {
-		if (name === reloadScript.name) {
-			return textPage(200, reloadScript.text, {}, "text/javascript; charset=utf-8");
-		}
 		const status = statusOf(files);
 		const headers = status === 503 ? { "retry-after": String(retrySeconds(files)) } : {};
 		return name === indexFile
