@@ -108,6 +108,7 @@ export class ExportStreams {
 		}
 		open.window.acknowledge(sequence);
 	}
+
 	/** The streams that are or were open, by peer and Export. */
 	get state(): readonly StreamedExport[] {
 		const open = [...this.#open.values()];
