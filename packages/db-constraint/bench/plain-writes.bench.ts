@@ -1,112 +1,110 @@
 /**
- * The cost of constraints for a type without references, through the in-process client: over the storage in memory, where
- * nothing else takes time, and over SQLite with 64 writers. The servers of a table live through all rounds and take turns,
- * so that they have equal heaps and the same compiled code. A second server with the bare storage shows how much two
- * equal servers differ.
+ * The cost of constraints for a type without references, in processor time, through the in-process client: over the storage in memory, where
+ * nothing else takes time, and over SQLite with 64 writers. Each server has a process of its own, as servers have: in a
+ * shared one, the code of the storage is compiled for all of them, and fits none. They take turns. Two processes of equal
+ * servers differ by several percent for as long as they run, so each server is started again several times. A second one
+ * with the bare storage shows what difference is left.
  */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { create } from "@bufbuild/protobuf";
-import { ComparisonTable, interleaveSteps, type Steps, unlessQuick } from "@plinth/bench";
-import { defineType, idOf, resourceOf } from "@plinth/resource";
-import { LabelSchema } from "@plinth/resource-service/testing";
-import { LocalLeases } from "@plinth/runtime";
-import { createMemoryBackend } from "@plinth/storage";
-import { createSqliteBackend } from "@plinth/storage-sqlite";
-import {
-	alphaSpec,
-	BenchNetwork,
-	type BenchServer,
-	bareServer,
-	metaSpec,
-	type Spec,
-} from "./servers.ts";
+import { fileURLToPath } from "node:url";
+import { ComparisonTable, interleaveSteps, unlessQuick } from "@plinth/bench";
+import { type Step, steps, type WriterOptions } from "./plain-writer.ts";
 
-const batch = unlessQuick(2_000, 20);
-const rounds = unlessQuick(40, 2);
+const starts = unlessQuick(5, 1);
+const roundsPerStart = unlessQuick(10, 2);
 const warmUpRounds = unlessQuick(10, 0);
 
-const Label = defineType(LabelSchema);
+/** A server in a process of its own. */
+class Writer implements AsyncDisposable {
+	readonly #child: ChildProcess;
 
-const label = (name: string, title: string) =>
-	resourceOf(Label, { id: idOf(Label, name), data: create(LabelSchema, { title }) });
+	private constructor(child: ChildProcess) {
+		this.#child = child;
+	}
 
-/** Microseconds of wall time for each of the batch, by writers that each have one call in flight. */
-async function timed(writers: number, run: (i: number) => Promise<unknown>): Promise<number> {
-	globalThis.gc?.();
-	const startMs = performance.now();
-	let next = 0;
-	const write = async () => {
-		while (next < batch) {
-			await run(next++);
-		}
-	};
-	await Promise.all(Array.from({ length: writers }, write));
-	return ((performance.now() - startMs) * 1_000) / batch;
+	/** Starts it; resolves once it can be measured. */
+	static async start(options: WriterOptions): Promise<Writer> {
+		const script = fileURLToPath(new URL("./plain-writer.ts", import.meta.url));
+		const child = fork(script, [JSON.stringify(options)]);
+		await reply(child);
+		return new Writer(child);
+	}
+
+	/** The steps of a round, in microseconds for each call. */
+	steps() {
+		return Object.fromEntries(steps.map((step) => [step, () => this.#run(step)])) as Record<
+			Step,
+			() => Promise<number>
+		>;
+	}
+
+	async #run(step: Step): Promise<number> {
+		this.#child.send(step);
+		return Number(await reply(this.#child));
+	}
+
+	async [Symbol.asyncDispose](): Promise<void> {
+		const exited = once(this.#child, "exit");
+		this.#child.disconnect();
+		await exited;
+	}
 }
 
-/** One round of a server; what it creates is deleted in the end, so that no round is larger than another. */
-function stepsOf({ client, bury }: BenchServer, writers: number): Steps {
-	return {
-		create: () => timed(writers, (i) => client.write({ resource: label(`label-${i}`, "created") })),
-		update: () => timed(writers, (i) => client.write({ resource: label(`label-${i}`, "updated") })),
-		async delete() {
-			const duration = await timed(writers, (i) =>
-				client.delete({ id: idOf(Label, `label-${i}`) }),
-			);
-			await bury();
-			return duration;
-		},
-	};
-}
-
-type Storage = NonNullable<Spec["storage"]>;
-
-/** Compares servers over storages of one kind. */
-async function compare(
-	title: string,
-	writers: number,
-	open: () => Promise<Storage>,
-): Promise<void> {
-	const network = new BenchNetwork();
-	await using _meta = await network.start(metaSpec);
-	await using constrained = await network.start({
-		...{ ...alphaSpec, types: [Label] },
-		storage: await open(),
+/** The next message of a child process. */
+async function reply(child: ChildProcess): Promise<unknown> {
+	const done = new AbortController();
+	const exited = once(child, "exit", { signal: done.signal }).then(([code]) => {
+		throw new Error(`a server has exited with ${code}: see its output above`);
 	});
-	await using bare = await bareServer([Label], (await open()).backend);
-	await using other = await bareServer([Label], (await open()).backend);
-	const figures = await interleaveSteps(
+	try {
+		const [message] = await Promise.race([once(child, "message"), exited]);
+		return message;
+	} finally {
+		exited.catch(() => {});
+		done.abort();
+	}
+}
+
+/** The figures of servers that are started, take turns for some rounds, and end. */
+async function measure(options: Omit<WriterOptions, "constrained">) {
+	await using constrained = await Writer.start({ ...options, constrained: true });
+	await using bare = await Writer.start({ ...options, constrained: false });
+	await using other = await Writer.start({ ...options, constrained: false });
+	return await interleaveSteps(
 		{
-			"with constraints": () => stepsOf(constrained, writers),
-			"another bare storage": () => stepsOf(other, writers),
-			"bare storage": () => stepsOf(bare, writers),
+			"with constraints": () => constrained.steps(),
+			"another bare storage": () => other.steps(),
+			"bare storage": () => bare.steps(),
 		},
-		{ rounds, warmUpRounds },
+		{ rounds: roundsPerStart, warmUpRounds },
 	);
+}
+
+/** Compares servers with storages of one kind. */
+async function compare(title: string, options: Omit<WriterOptions, "constrained">): Promise<void> {
+	const measured: Awaited<ReturnType<typeof measure>>[] = [];
+	for (let start = 0; start < starts; start++) {
+		measured.push(await measure(options));
+	}
 	const table = new ComparisonTable(title, "µs", { baseline: "bare storage" });
-	for (const [step, byContender] of Object.entries(figures)) {
-		table.add(step, byContender);
+	for (const [step, contenders] of Object.entries(measured[0] ?? {})) {
+		const figuresOf = (name: string) => measured.flatMap((each) => each[step]?.[name] ?? []);
+		table.add(
+			step,
+			Object.fromEntries(Object.keys(contenders).map((name) => [name, figuresOf(name)])),
+		);
 	}
 	table.print();
 }
 
-// Timers of Plinth keep no process alive.
-const alive = setInterval(() => {}, 1_000);
-await compare("A type without references, in process and in memory", 1, async () => {
-	const leases = new LocalLeases();
-	return { leases, backend: createMemoryBackend({ leases, limits: { logEvents: 2_000 } }) };
-});
+await compare("A type without references, in process and in memory", { writers: 1 });
 const folder = await mkdtemp(join(tmpdir(), "plinth-bench-"));
-let files = 0;
-await compare("The same over SQLite, with 64 writers", 64, async () => {
-	const leases = new LocalLeases();
-	files += 1;
-	return {
-		leases,
-		backend: await createSqliteBackend({ path: join(folder, `${files}.db`), leases }),
-	};
-});
-clearInterval(alive);
-await rm(folder, { recursive: true });
+try {
+	await compare("The same over SQLite, with 64 writers", { writers: 64, folder });
+} finally {
+	await rm(folder, { recursive: true });
+}

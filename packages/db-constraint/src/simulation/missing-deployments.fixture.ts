@@ -4,15 +4,26 @@ import { WatchEventSchema } from "@plinth/proto";
 import { Deployment } from "../registry/meta-types.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
+/** Options of `MissingDeployments`. */
+export interface MissingDeploymentsOptions {
+	/** The names of their Deployments. */
+	readonly names: readonly string[];
+	/** Whether the deployment of the server has taken over from another one. */
+	readonly isSuccessor: () => boolean;
+}
+
 /**
  * Deployments that a server does not find at the meta deployment for a while, as if its server there were far behind.
- * Then the watch ends, and its successor has them.
+ * Then the watch ends, and the next one has them. Snapshots are strong reads, and a successor relies on that: the watches
+ * that it begins miss nothing.
  */
 export class MissingDeployments {
 	readonly #names = new Set<string>();
+	readonly #isSuccessor: () => boolean;
 	readonly #streams = new Set<AbortController>();
 
-	constructor(sim: SimulationContext, names: readonly string[]) {
+	constructor(sim: SimulationContext, { names, isSuccessor }: MissingDeploymentsOptions) {
+		this.#isSuccessor = isSuccessor;
 		for (const name of names) {
 			this.#names.add(name);
 			void sim.wait(sim.random.next() * 60_000).then(() => this.#find(name));
@@ -27,6 +38,9 @@ export class MissingDeployments {
 		return {
 			unary: transport.unary,
 			stream: async (method, signal, timeoutMs, header, input, values) => {
+				if (this.#isSuccessor()) {
+					return transport.stream(method, signal, timeoutMs, header, input, values);
+				}
 				const found = new AbortController();
 				this.#streams.add(found);
 				const ends = AbortSignal.any(
