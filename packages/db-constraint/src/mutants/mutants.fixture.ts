@@ -48,7 +48,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
-		seed: 254,
+		seed: 374,
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
@@ -60,15 +60,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 579,
+		seed: 222,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
-		seed: 579,
+		seed: 87,
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 162,
+		seed: 310,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -76,7 +76,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source that is absent from the registry view": {
 		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
-		seed: 9,
+		seed: 99,
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
@@ -84,7 +84,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
-		seed: 0,
+		seed: 6,
 	},
 	"revert DELETING": {
 		rule: "DELETING is irrevocable.",
@@ -105,7 +105,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
-		seed: 21,
+		seed: 99,
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
@@ -134,7 +134,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"put names of shadows without waking their reader": {
 		rule: "A shadow that is queued gets a pass.",
-		seed: 0,
+		seed: 3,
 	},
 	"forget when a shadow is due again": {
 		rule: "A shadow with work left gets another pass.",
@@ -158,7 +158,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 54,
+		seed: 66,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -296,7 +296,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report only what this server has read": {
 		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
-		seed: 319,
+		seed: 10,
 		options: ["--restore-meta"],
 	},
 	"forget what a restored registry lacks": {
@@ -342,7 +342,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 45,
+		seed: 7,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",

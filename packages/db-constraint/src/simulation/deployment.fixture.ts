@@ -56,7 +56,6 @@ export class Deployment implements SimulatedDeployment {
 	readonly #group: ServerGroup<Server>;
 	#addressBefore: string | undefined;
 	isGone = false;
-	isSuccessor = false;
 	isForced = false;
 	wasForced = false;
 	#schemaBefore: SimulatedSchema;
@@ -102,7 +101,6 @@ export class Deployment implements SimulatedDeployment {
 		const { record } = recordOf(resource);
 		if (record.case === "deployment" && record.value.uid !== this.info.uid) {
 			this.info.uid = record.value.uid;
-			this.isSuccessor = record.value.predecessorUid !== "";
 			this.#sim.trace.add(this.info.name, () => "is registered");
 		}
 	}

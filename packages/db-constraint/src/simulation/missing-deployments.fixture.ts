@@ -1,29 +1,21 @@
 import { isMessage } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { WatchEventSchema } from "@plinth/proto";
+import { aborted } from "@plinth/runtime";
+import { withMessages } from "../registry/balanced-transport.ts";
 import { Deployment } from "../registry/meta-types.ts";
 import type { SimulationContext } from "./simulation-context.fixture.ts";
 
-/** Options of `MissingDeployments`. */
-export interface MissingDeploymentsOptions {
-	/** The names of their Deployments. */
-	readonly names: readonly string[];
-	/** Whether the deployment of the server has taken over from another one. */
-	readonly isSuccessor: () => boolean;
-}
-
 /**
- * Deployments that a server does not find at the meta deployment for a while, as if its server there were far behind.
- * Then the watch ends, and the next one has them. Snapshots are strong reads, and a successor relies on that: the watches
- * that it begins miss nothing.
+ * Deployments of which a server learns late: its watches of the meta deployment stall before the message that has one, for
+ * up to a minute. What follows does not arrive either, nor does the end of a snapshot. Then the watches break, and the next
+ * ones stall no longer.
  */
 export class MissingDeployments {
 	readonly #names = new Set<string>();
-	readonly #isSuccessor: () => boolean;
 	readonly #streams = new Set<AbortController>();
 
-	constructor(sim: SimulationContext, { names, isSuccessor }: MissingDeploymentsOptions) {
-		this.#isSuccessor = isSuccessor;
+	constructor(sim: SimulationContext, names: readonly string[]) {
 		for (const name of names) {
 			this.#names.add(name);
 			void sim.wait(sim.random.next() * 60_000).then(() => this.#find(name));
@@ -38,16 +30,13 @@ export class MissingDeployments {
 		return {
 			unary: transport.unary,
 			stream: async (method, signal, timeoutMs, header, input, values) => {
-				if (this.#isSuccessor()) {
-					return transport.stream(method, signal, timeoutMs, header, input, values);
-				}
 				const found = new AbortController();
 				this.#streams.add(found);
 				const ends = AbortSignal.any(
 					signal === undefined ? [found.signal] : [signal, found.signal],
 				);
 				const opened = await transport.stream(method, ends, timeoutMs, header, input, values);
-				return { ...opened, message: this.#shown(opened.message, found) };
+				return withMessages(opened, this.#shown(opened.message, found, ends));
 			},
 		};
 	}
@@ -55,19 +44,16 @@ export class MissingDeployments {
 	async *#shown<Message>(
 		messages: AsyncIterable<Message>,
 		found: AbortController,
+		ends: AbortSignal,
 	): AsyncGenerator<Message> {
-		let hasHidden = false;
 		try {
 			for await (const message of messages) {
 				if (this.#hides(message)) {
-					hasHidden = true;
-				} else {
-					yield message;
+					await aborted(ends);
+					throw new ConnectError("no server responds", Code.Unavailable);
 				}
+				yield message;
 			}
-		} catch (failure) {
-			// Only a new snapshot has what was hidden, whatever has ended this stream.
-			throw hasHidden ? new ConnectError("the version is too old", Code.OutOfRange) : failure;
 		} finally {
 			this.#streams.delete(found);
 		}

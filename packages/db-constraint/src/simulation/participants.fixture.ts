@@ -66,8 +66,6 @@ export interface SimulatedDeployment {
 	readonly service: SimulatedService;
 	/** The schema of servers that start from now on. */
 	readonly schema: SimulatedSchema;
-	/** Whether it has registered as the successor of another one. */
-	readonly isSuccessor: boolean;
 	/** Its identity as the observer knows it. No server uses it. */
 	readonly environment: Environment;
 	readonly servers: readonly SimulatedServer[];

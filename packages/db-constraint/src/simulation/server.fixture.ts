@@ -18,12 +18,12 @@ export class Server extends ServerProcess implements SimulatedServer {
 		addressBefore: string | undefined,
 	) {
 		const { info, schema, isForced } = deployment;
-		const missing = new MissingDeployments(sim, {
-			names: sim.deployments
+		const missing = new MissingDeployments(
+			sim,
+			sim.deployments
 				.filter((other) => other.info !== info && sim.happens(sim.faults.missing))
 				.map((other) => other.info.name),
-			isSuccessor: () => deployment.isSuccessor,
-		});
+		);
 		super(sim, {
 			...shared,
 			...{ name: info.name, service: info.service, region: info.region },
