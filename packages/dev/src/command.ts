@@ -37,3 +37,24 @@ Data is kept, and connections wait until the new server is ready.`,
 			}),
 		);
 }
+
+/** Adds `plinth generate code` to `plinth generate`. */
+export function addGenerateCode(generate: Command, run: RunDevCommand): void {
+	generate
+		.command("code")
+		.description("generate the code of the project's protos, as buf.gen.yaml says")
+		.addHelpText(
+			"after",
+			`
+Does what "buf generate" does, but the generated files are complete at all times:
+only those that differ are replaced. Hence servers, tests and compilers can read
+them meanwhile. Waits while another process, such as plinth dev, generates code
+of the same project.`,
+		)
+		.action(() =>
+			run(async ({ io }) => {
+				const { runGenerateCode } = await import("./run-generate-code.ts");
+				return runGenerateCode(io);
+			}),
+		);
+}

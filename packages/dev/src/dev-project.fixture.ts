@@ -8,7 +8,8 @@ import { temporaryFolder } from "@plinth/test-support";
 import { onTestFinished } from "vitest";
 
 const ownFolder = fileURLToPath(new URL("..", import.meta.url));
-const main = fileURLToPath(new URL("./main.fixture.ts", import.meta.url));
+/** The program of the tests: `dev` and `generate code`. */
+export const devProgram = fileURLToPath(new URL("./main.fixture.ts", import.meta.url));
 
 /** What the project of the tests has installed, from this package or from the workspace. */
 const installed = [
@@ -103,10 +104,14 @@ export class DevProcess {
 	read = 0;
 
 	constructor(folder: string, flags: readonly string[]) {
-		this.#child = spawn(process.execPath, [main, "dev", "--listen", "127.0.0.1:0", ...flags], {
-			cwd: folder,
-			stdio: ["ignore", "pipe", "pipe"],
-		});
+		this.#child = spawn(
+			process.execPath,
+			[devProgram, "dev", "--listen", "127.0.0.1:0", ...flags],
+			{
+				cwd: folder,
+				stdio: ["ignore", "pipe", "pipe"],
+			},
+		);
 		for (const stream of [this.#child.stdout, this.#child.stderr]) {
 			stream?.setEncoding("utf8").on("data", (text: string) => {
 				this.#output += text;

@@ -76,7 +76,8 @@ class DevSession {
 		this.#front = front;
 		this.#environment = environment;
 		this.#generator =
-			project.generator && createGenerator(project.generator.program, project.folder);
+			project.generator &&
+			createGenerator({ program: project.generator.program, folder: project.folder, clock });
 		this.#typeCheck = this.#createTypeCheck();
 		this.#files = new WatchedFiles({
 			clock,

@@ -1,8 +1,8 @@
-/** A program whose only command is `dev`. */
+/** A program whose only commands are `dev` and `generate code`. */
 import process from "node:process";
 import { systemClock } from "@plinth/runtime";
 import { Command } from "commander";
-import { addDev } from "./command.ts";
+import { addDev, addGenerateCode, type RunDevCommand } from "./command.ts";
 
 const interrupt = new AbortController();
 process.once("SIGINT", () => {
@@ -12,7 +12,7 @@ process.once("SIGINT", () => {
 process.once("SIGTERM", () => interrupt.abort());
 const keepAlive = setInterval(() => {}, 2 ** 30);
 const program = new Command("plinth");
-addDev(program, async (work) => {
+const run: RunDevCommand = async (work) => {
 	process.exitCode = await work({
 		io: {
 			out: (text) => void process.stdout.write(text),
@@ -23,6 +23,8 @@ addDev(program, async (work) => {
 			signal: interrupt.signal,
 		},
 	});
-});
+};
+addDev(program, run);
+addGenerateCode(program.command("generate"), run);
 await program.parseAsync();
 clearInterval(keepAlive);

@@ -47,7 +47,7 @@ export async function walkPage(
 		}
 		if (language === "sh" && about === "") {
 			commands += text;
-			await runLines(text, terminals);
+			await terminals.run(text);
 			const next = blocks[at + 1];
 			const isShown = next?.language === "text" && next.about === "";
 			if (!isShown && terminals.failure !== undefined) {
@@ -80,18 +80,10 @@ export async function walkPage(
 /** Removes the packages that lines have just checked, by the script of a project that runs both tools. */
 function forgetChecked(unchecked: Set<string>, lines: string, { failure }: Terminals): void {
 	for (const each of unchecked) {
-		const runsBoth = scriptsOf(each).check === "buf lint proto && buf generate && tsc";
+		const runsBoth = scriptsOf(each).check === "buf lint proto && plinth generate code && tsc";
 		if (runsBoth && failure === undefined && lines.split("\n").includes("npm run check")) {
 			unchecked.delete(each);
 		}
-	}
-}
-
-/** `npm run check` may fail while `plinth dev`, which generates the same code after a change, has removed some of it. */
-async function runLines(lines: string, terminals: Terminals): Promise<void> {
-	const mostRuns = lines.trim() === "npm run check" ? 5 : 1;
-	for (let runs = 0; runs === 0 || (runs < mostRuns && terminals.failure !== undefined); runs++) {
-		await terminals.run(lines);
 	}
 }
 

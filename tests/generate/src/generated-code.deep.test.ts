@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { addController, addType } from "@plinth/scaffold/generate";
 import { expect, it, onTestFinished } from "vitest";
-import { command, type LinkedProject, linkedProject } from "./linked-project.fixture.ts";
+import { command, type LinkedProject, linkedProject, stop } from "./linked-project.fixture.ts";
 
 async function generate(project: LinkedProject): Promise<void> {
 	const from = project.root;
@@ -29,7 +28,7 @@ async function generate(project: LinkedProject): Promise<void> {
 	for (const controller of controllers) {
 		await addController({ from, ...controller });
 	}
-	await project.run("buf", "generate");
+	await project.run("plinth", "generate", "code");
 }
 
 it("generated types and controllers pass all checks of a project, and a server keeps what is referenced", async () => {
@@ -77,12 +76,4 @@ async function startServer({ root }: LinkedProject): Promise<string> {
 		}
 	}
 	throw new Error(`the server did not start:\n${lines.join("\n")}`);
-}
-
-async function stop(server: ChildProcess): Promise<void> {
-	if (server.exitCode === null) {
-		const exited = once(server, "exit");
-		server.kill("SIGTERM");
-		await exited;
-	}
 }

@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,12 +31,12 @@ export class LinkedProject {
 		this.root = root;
 	}
 
-	/** Runs a program of this repository in the project, and resolves to its output. */
+	/** Runs a program of the project, or of this repository, in the project, and resolves to its output. */
 	async run(program: string, ...args: readonly string[]): Promise<string> {
-		const bin = join(repository, "node_modules/.bin");
-		const { stdout } = await run(join(bin, program), [...args], {
+		const bins = [this.root, repository].map((folder) => join(folder, "node_modules/.bin"));
+		const { stdout } = await run(program, [...args], {
 			cwd: this.root,
-			env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
+			env: { ...process.env, PATH: [...bins, process.env.PATH].join(":") },
 		}).catch((error: { readonly stdout: string; readonly stderr: string }) => {
 			throw new Error(`${program} ${args.join(" ")} failed:\n${error.stdout}${error.stderr}`);
 		});
@@ -60,9 +61,23 @@ export async function linkedProject(): Promise<LinkedProject> {
 		await mkdir(dirname(link), { recursive: true });
 		await symlink(join(repository, path), link);
 	}
-	const buf = join(folder, "node_modules/.bin/buf");
-	await mkdir(dirname(buf), { recursive: true });
-	const script = `#!/bin/sh\nexec "${repository}/node_modules/.bin/buf" "$@"\n`;
-	await writeFile(buf, script, { mode: 0o755 });
+	const bin = join(folder, "node_modules/.bin");
+	await mkdir(bin, { recursive: true });
+	const programs = {
+		buf: `"${repository}/node_modules/.bin/buf"`,
+		plinth: `"${process.execPath}" "${command("plinth")}"`,
+	};
+	for (const [name, program] of Object.entries(programs)) {
+		await writeFile(join(bin, name), `#!/bin/sh\nexec ${program} "$@"\n`, { mode: 0o755 });
+	}
 	return new LinkedProject(folder);
+}
+
+/** Ends a process that a test has started, unless it has ended. */
+export async function stop(server: ChildProcess): Promise<void> {
+	if (server.exitCode === null) {
+		const exited = once(server, "exit");
+		server.kill("SIGTERM");
+		await exited;
+	}
 }

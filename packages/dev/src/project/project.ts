@@ -52,6 +52,10 @@ function hasInstalled(folder: string): boolean {
 	);
 }
 
+/** What to do if buf can't be found. */
+export const bufIsMissing =
+	"buf, which generates code as buf.gen.yaml says, is not installed: run npm install --save-dev @bufbuild/buf @bufbuild/protoc-gen-es";
+
 function findGenerator(flags: DevFlags, folder: string): Project["generator"] {
 	const configuration = join(folder, "buf.gen.yaml");
 	if (!existsSync(configuration)) {
@@ -59,9 +63,7 @@ function findGenerator(flags: DevFlags, folder: string): Project["generator"] {
 	}
 	const program = findTool(folder, "buf");
 	if (program === undefined) {
-		throw new DevError(
-			"buf, which generates code as buf.gen.yaml says, is not installed: run npm install --save-dev @bufbuild/buf @bufbuild/protoc-gen-es, or start with --no-generate",
-		);
+		throw new DevError(`${bufIsMissing}, or start with --no-generate`);
 	}
 	return {
 		program,

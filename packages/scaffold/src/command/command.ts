@@ -30,8 +30,8 @@ interface ControllerFlags {
 	readonly dryRun?: boolean;
 }
 
-/** Adds `plinth generate` to a program. */
-export function addGenerate(program: Command, run: Run): void {
+/** Adds `plinth generate` to a program. Returns it, for further commands below it. */
+export function addGenerate(program: Command, run: Run): Command {
 	const generate = program
 		.command("generate")
 		.description("add a type or a controller to the project of the current folder");
@@ -39,6 +39,7 @@ export function addGenerate(program: Command, run: Run): void {
 	generate.configureHelp({ ...generate.configureHelp(), showGlobalOptions: false });
 	addGenerateType(generate, run);
 	addGenerateController(generate, run);
+	return generate;
 }
 
 function addGenerateType(generate: Command, run: Run): void {
