@@ -10,7 +10,7 @@ import { Album, Artist, type DemoType, demo, Label, text } from "../demo-types.f
 import { mapOwner } from "../mappers/owner.ts";
 import { sameNameAs } from "../mappers/same-name.ts";
 import { compareVersions } from "../run/compare-versions.ts";
-import { type Suite, scenario } from "./scenario.fixture.ts";
+import { type Bench, type Suite, scenario } from "./scenario.fixture.ts";
 
 /** Counts an album up by one from what the cache says, three times over. */
 function counter(seen: string[]) {
@@ -32,6 +32,16 @@ function counter(seen: string[]) {
 	});
 }
 
+/** Starts a counter that has counted once and does not see that: no event of an album arrives until `stalled` opens. */
+async function startUnseenCount(bench: Bench) {
+	const seen: string[] = [];
+	await bench.start([counter(seen)]);
+	const stalled = bench.service.shut("live demo.v1.Album");
+	await bench.service.put(demo(Artist, "miles"));
+	await bench.settle();
+	return { seen, stalled };
+}
+
 /** A key waits for what was written for it. */
 export const noRewind: Suite = {
 	title: "a request whose own writes are not in the cache yet",
@@ -39,11 +49,7 @@ export const noRewind: Suite = {
 		scenario(
 			"waits for the event, however long the watch stalls, and never acts on an old cache",
 			async (bench) => {
-				const seen: string[] = [];
-				await bench.start([counter(seen)]);
-				const stalled = bench.service.shut("live demo.v1.Album");
-				await bench.service.put(demo(Artist, "miles"));
-				await bench.settle();
+				const { seen, stalled } = await startUnseenCount(bench);
 				await bench.advance(10_000);
 				await bench.service.put(demo(Artist, "miles", "changed"));
 				await bench.advance(10_000);
@@ -155,11 +161,7 @@ export const noRewind: Suite = {
 		scenario(
 			"continues when a bookmark shows that there is no event to wait for",
 			async (bench) => {
-				const seen: string[] = [];
-				await bench.start([counter(seen)]);
-				const stalled = bench.service.shut("live demo.v1.Album");
-				await bench.service.put(demo(Artist, "miles"));
-				await bench.settle();
+				const { seen, stalled } = await startUnseenCount(bench);
 				bench.service.breakWatches("demo.v1.Nothing");
 				bench.service.bookmark(Album.type);
 				stalled.open();
@@ -169,11 +171,7 @@ export const noRewind: Suite = {
 		),
 
 		scenario("restarts the run when the event does not come within the limit", async (bench) => {
-			const seen: string[] = [];
-			await bench.start([counter(seen)]);
-			bench.service.shut("live demo.v1.Album");
-			await bench.service.put(demo(Artist, "miles"));
-			await bench.settle();
+			const { seen } = await startUnseenCount(bench);
 			await bench.advance(29_999);
 			expect(bench.state("counter").restarts).toBe(0);
 			await bench.advance(1);
