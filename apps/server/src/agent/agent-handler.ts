@@ -3,6 +3,8 @@ import type { Forwarder } from "@plinth/forwarding";
 import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import type { ExchangeKind } from "../listener/exchange.ts";
 import type { Exchanges } from "../listener/exchanges.ts";
+import { malformedHostRefusal } from "../listener/origin/origin-check.ts";
+import { refuseRequest } from "../listener/refuse-request.ts";
 import {
 	type HttpRequest,
 	pathOf,
@@ -66,6 +68,12 @@ export function createAgentHandler(options: AgentHandlerOptions): RequestHandler
 			} else {
 				own(request, response);
 			}
+			return;
+		}
+		const refusal = malformedHostRefusal(request);
+		if (refusal !== undefined) {
+			exchanges.beginPlain(request, response);
+			refuseRequest(request, response, refusal);
 			return;
 		}
 		const exchange = exchanges.begin(kindOf(request), request, response);

@@ -1,4 +1,7 @@
 /** An agent in front of two real servers, called as clients call servers. */
+import { once } from "node:events";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import { createRegistry } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import {
@@ -147,6 +150,45 @@ describe("an agent in front of two servers", () => {
 		expect(await metric(agent, "plinth_agent_retries_total")).toBe(0);
 	});
 });
+
+describe("a Host header that is malformed", () => {
+	it.each(["application/json", "application/connect+json", "application/grpc", "text/plain"])(
+		"gets the response of a server: %s",
+		async (contentType) => {
+			const server = await startServer();
+			const agent = await startReadyAgent([server.address]);
+			for (const host of ["user@localhost", "localhost:70000", "a..b"]) {
+				const overHttp1 = await postOverHttp1(server.address, host, contentType);
+				expect(overHttp1.body + JSON.stringify(overHttp1.headers)).toMatch(
+					/one Host header|one%20/,
+				);
+				expect(await postOverHttp1(agent.address, host, contentType)).toEqual(overHttp1);
+				const overHttp2 = ({ address }: { readonly address: string }) =>
+					post(openSession(address), listPath, "{}", {
+						contentType,
+						headers: { ":authority": host },
+					}).ended;
+				expect(await overHttp2(agent)).toEqual(await overHttp2(server));
+			}
+			const { body } = await postOverHttp1(agent.address, "localhost", "application/json");
+			expect(body).toContain("invalid_argument");
+			expect(body).not.toContain("Host");
+		},
+	);
+});
+
+/** Posts an empty request with a Host header, and resolves to the response without its date. */
+async function postOverHttp1(address: string, host: string, contentType: string) {
+	const request = httpRequest(new URL(listPath, address), {
+		method: "POST",
+		headers: { host, "content-type": contentType },
+		agent: false,
+	});
+	request.end("{}");
+	const [response]: IncomingMessage[] = await once(request, "response");
+	const { date: _, ...headers } = response?.headers ?? {};
+	return { status: response?.statusCode, headers, body: response && (await text(response)) };
+}
 
 describe("the token of a caller", () => {
 	it("is judged by the server", async () => {

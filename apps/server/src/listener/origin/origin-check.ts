@@ -109,6 +109,18 @@ const crossSite: RequestRefusal = {
 		"a page of another site sent this request without an Origin header: send it in CORS mode",
 };
 
+/**
+ * Why `checkOrigin` refuses a request whose Host is malformed, whichever hosts are allowed. An agent refuses such a request
+ * itself: it can't forward it.
+ *
+ * @returns `undefined` if the Host is not malformed, or if there is none.
+ */
+export function malformedHostRefusal(
+	request: Pick<HttpRequest, "authority" | "hasOneHost">,
+): RequestRefusal | undefined {
+	return hostOf(request) === "malformed" ? malformedHost : undefined;
+}
+
 /** The host that a request names. */
 function hostOf({
 	authority,
