@@ -22,10 +22,15 @@ export { describedPolicy, requireWholeType, wholeTypeHeader } from "./access/who
 export { correctConnectError, correctConnectErrors } from "./errors/sendable-errors.ts";
 export { createHistoryService, type HistoryServiceOptions } from "./history/history-service.ts";
 export { defaultWatchesPerSet, type WatchAdmission } from "./read/watch-admission.ts";
+export { WatchSet, type WatchSetOptions } from "./read/watch-set.ts";
 export { consistencyHeader, fenceHeader } from "./requests/headers.ts";
 export { resourceServiceLimits } from "./requests/limits.ts";
 export { notBeforeHeader, positionHeader } from "./requests/position.ts";
-export { createResourceService, type ResourceServiceOptions } from "./resource-service.ts";
+export {
+	createResourceService,
+	type ResourceServiceMethods,
+	type ResourceServiceOptions,
+} from "./resource-service.ts";
 export { ensureDefaultTenancy } from "./tenancy/tenancy-defaults.ts";
 export { createTypeService, type TypeServiceOptions } from "./type-service.ts";
 export { ruleProblems } from "./validation/rule-problems.ts";

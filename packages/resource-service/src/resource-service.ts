@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { Resource, ResourceService } from "@plinth/proto";
+import type { Resource, ResourceService, WatchListRequest } from "@plinth/proto";
 import { type Authorizer, type EventRecorder, noEvents, type TypeRegistry } from "@plinth/resource";
 import { type Logger, type Runtime, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
@@ -13,7 +13,7 @@ import { read } from "./read/read.ts";
 import { admitAllWatches, type WatchAdmission } from "./read/watch-admission.ts";
 import { WatchList } from "./read/watch-list.ts";
 import { WatchSet } from "./read/watch-set.ts";
-import { atPosition } from "./requests/position.ts";
+import { atPosition, reachForCaller } from "./requests/position.ts";
 import type { ServiceContext } from "./service-context.ts";
 import { MessageRules } from "./validation/message-rules.ts";
 import { deleteResource } from "./write/delete.ts";
@@ -41,13 +41,16 @@ export interface ResourceServiceOptions {
 	readonly watchAdmission?: WatchAdmission;
 }
 
+/** The methods of a ResourceService. A watch that it serves may be part of a `WatchSet`. */
+export interface ResourceServiceMethods extends ServiceImpl<typeof ResourceService> {
+	watchList(request: WatchListRequest, call: HandlerContext): WatchList;
+}
+
 /**
  * Creates a ResourceService over a storage backend, for any Connect router. Several of them, with different
  * authorizers, may share one backend.
  */
-export function createResourceService(
-	options: ResourceServiceOptions,
-): ServiceImpl<typeof ResourceService> {
+export function createResourceService(options: ResourceServiceOptions): ResourceServiceMethods {
 	const { runtime = systemRuntime, logger = silentLogger, isInternal = false } = options;
 	const { events = noEvents, watchAdmission = admitAllWatches } = options;
 	const context: ServiceContext = {
@@ -60,7 +63,6 @@ export function createResourceService(
 		pagedLists: new PagedLists(runtime),
 		jsonForms: new JsonForms(options.registry),
 		eventEncoding: new EventEncoding(),
-		watchAdmission,
 	};
 	const boundary = new ErrorBoundary(logger);
 	const { jsonForms } = context;
@@ -111,9 +113,13 @@ export function createResourceService(
 			new WatchList(context, request, call, (failure) =>
 				boundary.explain("WatchList", call, failure),
 			),
-		watchSet: (request, call) =>
-			new WatchSet(context, request, call, (failure) =>
-				boundary.explain("WatchSet", call, failure),
-			),
+		watchSet: (request, call) => {
+			const explain = (failure: unknown) => boundary.explain("WatchSet", call, failure);
+			return new WatchSet(request, call, {
+				admission: watchAdmission,
+				watchList: (watch) => new WatchList(context, watch, call, explain),
+				reachPosition: () => boundary.run("WatchSet", call, () => reachForCaller(context, call)),
+			});
+		},
 	};
 }

@@ -4,7 +4,6 @@ import type { StorageBackend } from "@plinth/storage";
 import type { EventEncoding } from "./read/event-encoding.ts";
 import type { JsonForms } from "./read/json-forms.ts";
 import type { PagedLists } from "./read/paged-lists.ts";
-import type { WatchAdmission } from "./read/watch-admission.ts";
 import type { MessageRules } from "./validation/message-rules.ts";
 
 /** The components that all methods of one resource service share. */
@@ -21,5 +20,4 @@ export interface ServiceContext {
 	readonly pagedLists: PagedLists;
 	readonly jsonForms: JsonForms;
 	readonly eventEncoding: EventEncoding;
-	readonly watchAdmission: WatchAdmission;
 }

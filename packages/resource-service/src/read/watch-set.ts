@@ -1,13 +1,25 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { WatchEvent, WatchListRequest, WatchSetEvent, WatchSetRequest } from "@plinth/proto";
 import type { ReadyIterator } from "@plinth/rpc-server";
-import { authenticateCall } from "../access/authenticate-call.ts";
 import { malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { resourceServiceLimits } from "../requests/limits.ts";
-import { notBeforeHeader, reachPosition } from "../requests/position.ts";
-import type { ServiceContext } from "../service-context.ts";
+import type { WatchAdmission } from "./watch-admission.ts";
 import { endOfWatch } from "./watch-end.ts";
-import { WatchList } from "./watch-list.ts";
+import type { WatchList } from "./watch-list.ts";
+
+/** What a set is made of. */
+export interface WatchSetOptions {
+	readonly admission: WatchAdmission;
+	/**
+	 * Waits until the position that the call names is reached. It is that of the whole call: who can't reach it refuses the
+	 * call before responding.
+	 *
+	 * @throws ConnectError that refuses the call.
+	 */
+	reachPosition(): Promise<void>;
+	/** Creates a watch. @param index - its index in the request. */
+	watchList(request: WatchListRequest, index: number): WatchList;
+}
 
 /**
  * The stream of one WatchSet call: the messages of several WatchLists, each with the id of its watch.
@@ -27,10 +39,9 @@ import { WatchList } from "./watch-list.ts";
 export class WatchSet
 	implements AsyncIterableIterator<WatchSetEvent, undefined>, ReadyIterator<WatchSetEvent>
 {
-	readonly #context: ServiceContext;
 	readonly #request: WatchSetRequest;
 	readonly #call: HandlerContext;
-	readonly #explain: (failure: unknown) => unknown;
+	readonly #options: WatchSetOptions;
 	/** The watches whose end has not been sent; `undefined` until the first call of `next`. */
 	#open: Set<WatchOfSet> | undefined;
 	/**
@@ -41,17 +52,10 @@ export class WatchSet
 	/** Ends the wait of `next`. */
 	#waiting: (() => void) | undefined;
 
-	/** @param explain - maps a failure to the error that the caller receives. */
-	constructor(
-		context: ServiceContext,
-		request: WatchSetRequest,
-		call: HandlerContext,
-		explain: (failure: unknown) => unknown,
-	) {
-		this.#context = context;
+	constructor(request: WatchSetRequest, call: HandlerContext, options: WatchSetOptions) {
 		this.#request = request;
 		this.#call = call;
-		this.#explain = explain;
+		this.#options = options;
 	}
 
 	[Symbol.asyncIterator](): this {
@@ -62,7 +66,7 @@ export class WatchSet
 	async next(): Promise<IteratorResult<WatchSetEvent, undefined>> {
 		try {
 			if (this.#open === undefined) {
-				await this.#reachPosition();
+				await this.#options.reachPosition();
 				// The call may have ended in the meantime.
 				this.#open ??= this.#begin();
 			}
@@ -97,26 +101,14 @@ export class WatchSet
 		return { done: true, value: undefined };
 	}
 
-	/** The position is that of the whole call. A server that can't reach it refuses the call before it responds. */
-	async #reachPosition(): Promise<void> {
-		if (!this.#call.requestHeader.has(notBeforeHeader)) {
-			return;
-		}
-		try {
-			await authenticateCall(this.#context.authorizer, this.#call);
-			await reachPosition(this.#context, this.#call);
-		} catch (failure) {
-			throw this.#explain(failure);
-		}
-	}
-
 	#begin(): Set<WatchOfSet> {
-		const { watchAdmission } = this.#context;
-		const requests = checkWatches(this.#request, watchAdmission.watchesPerSet);
+		const { admission } = this.#options;
+		const requests = checkWatches(this.#request, admission.watchesPerSet);
 		const watches = new Set<WatchOfSet>();
 		for (const { id, request } of requests) {
-			const watch = new WatchList(this.#context, request, this.#call, this.#explain);
-			const admit = () => watchAdmission.admit(this.#call, watches.size);
+			const index = watches.size;
+			const watch = this.#options.watchList(request, index);
+			const admit = () => admission.admit(this.#call, index);
 			watches.add(new WatchOfSet(id, watch, this.#onReady, admit));
 		}
 		return watches;

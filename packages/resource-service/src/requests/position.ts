@@ -61,6 +61,18 @@ export async function reachPosition(
 	}
 }
 
+/**
+ * Waits until this server has reached the position that the call names, if the caller is known: nobody else makes it wait.
+ *
+ * @throws ConnectError Unauthenticated, or as `reachPosition`.
+ */
+export async function reachForCaller(context: Positioned, call: HandlerContext): Promise<void> {
+	if (call.requestHeader.has(notBeforeHeader)) {
+		await authenticateCall(context.authorizer, call);
+		await reachPosition(context, call);
+	}
+}
+
 /** Runs a unary method no earlier than at the position that the call names, and tells the position of the response. */
 export function atPosition<T>(
 	context: Positioned,
@@ -73,19 +85,17 @@ export function atPosition<T>(
 type Positioned = Pick<ServiceContext, "backend" | "authorizer">;
 
 async function positioned<T>(
-	{ backend, authorizer }: Positioned,
+	context: Positioned,
 	call: HandlerContext,
 	run: () => Promise<T>,
 ): Promise<T> {
-	// Nobody else makes this server wait.
-	await authenticateCall(authorizer, call);
-	await reachPosition({ backend }, call);
+	await reachForCaller(context, call);
 	try {
 		return await run();
 	} finally {
 		// What this server has applied is no older than what the method has just read here. A write that is committed does
 		// not fail because the storage has failed since.
-		const position = await backend.catchUp(call.signal, "0").catch(() => undefined);
+		const position = await context.backend.catchUp(call.signal, "0").catch(() => undefined);
 		if (position !== undefined) {
 			call.responseHeader.set(positionHeader, position);
 		}
