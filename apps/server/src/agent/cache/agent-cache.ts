@@ -1,16 +1,16 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import {
-	type Client,
-	Code,
-	ConnectError,
-	type HandlerContext,
-	type ServiceImpl,
-} from "@connectrpc/connect";
+import { type Client, Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { ForwarderPosition } from "@plinth/forwarding";
 import { ResourceService } from "@plinth/proto";
 import type { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache_service_pb.js";
 import type { Access, Authorizer, TypeLike } from "@plinth/resource";
-import { correctConnectError, rememberAccess, tokenOf } from "@plinth/resource-service";
+import {
+	correctConnectError,
+	type ResourceServiceMethods,
+	rememberAccess,
+	tokenOf,
+	WatchSet,
+} from "@plinth/resource-service";
 import { createRpcRouter, type RpcRouter } from "@plinth/rpc-server";
 import type { Logger, Runtime } from "@plinth/runtime";
 import { WatchDeliveries } from "@plinth/storage";
@@ -61,11 +61,19 @@ export interface AgentCacheOptions {
 	readonly logger: Logger;
 }
 
-/** A call that a cache serves. */
-interface ServedCall {
+/** What serves a call, or one of the watches of a set. */
+interface ServedPart {
 	readonly cache: TypeCache;
 	/** That of the cache when the call was admitted. */
-	readonly service: ServiceImpl<typeof ResourceService>;
+	readonly service: ResourceServiceMethods;
+	/** Counts a watch no longer. May be called again. */
+	readonly ended: () => void;
+}
+
+/** A call that caches serve. */
+interface ServedCall {
+	/** One for each watch of a set, in their order; one for other calls. */
+	readonly parts: readonly ServedPart[];
 	readonly access: Access;
 	/** The body of the request, so that it can be forwarded. */
 	readonly body: Uint8Array;
@@ -84,6 +92,7 @@ interface ServedCall {
  * Invariants:
  *
  * - Calls are served by the service that servers run, over the state of the cache, with the rights that servers have told.
+ * - A set of watches is served if all of them can be, each from the cache of its type.
  * - Requests of web pages are forwarded, and those whose Host servers would refuse: servers tell pages from programs.
  * - A read or a list that fails is forwarded, so that its error is one of the servers: only they know what else exists.
  * - A response is no older than what the agent has passed on before, or what the client has named.
@@ -132,9 +141,23 @@ export class AgentCache {
 			list: (request, call) =>
 				this.#unary(call, (service) => Promise.resolve(service.list(request, call))),
 			watchList: (request, call) => {
-				const { service, cache } = this.#servedCall(call);
-				this.#show(cache, call);
-				return service.watchList(request, call);
+				const { parts } = this.#servedCall(call);
+				this.#show(parts, call);
+				return partOf(parts, 0).service.watchList(request, call);
+			},
+			watchSet: (request, call) => {
+				const { parts } = this.#servedCall(call);
+				this.#show(parts, call);
+				return new WatchSet(request, call, {
+					admission: {
+						watchesPerSet: cacheLimits.watchesPerSet,
+						// They were counted when the call was admitted.
+						admit: (_, index) => partOf(parts, index).ended,
+					},
+					// The caches have reached it.
+					reachPosition: async () => {},
+					watchList: (watch, index) => partOf(parts, index).service.watchList(watch, call),
+				});
 			},
 		});
 	}
@@ -223,28 +246,42 @@ export class AgentCache {
 	async #admit(call: IncomingCall): Promise<ServedCall | undefined> {
 		const body = await peekBody(call.exchange.body, cacheLimits.requestBytes);
 		const decoded = body && decodeRequest(call.request, call.method, body);
-		const cache = decoded && this.#types.get(decoded.typeKey);
-		if (body === undefined || decoded === undefined || cache === undefined) {
+		const queries = decoded && this.#cachedQueries(decoded);
+		if (body === undefined || decoded === undefined || queries === undefined) {
 			return undefined;
 		}
-		const served = await this.#servedBy(cache, decoded, call);
+		const served = await this.#servedBy(queries, decoded, call);
 		if (served === undefined) {
 			this.#options.observer.called("forwarded");
 			return undefined;
 		}
-		return { ...served, cache, body, hasFailed: false };
+		return { ...served, body, hasFailed: false };
 	}
 
-	/** Waits until a cache can serve a call. Returns `undefined` if it can't in time. */
+	/** What a call reads, with the caches; `undefined` if there is not a cache for all of it. */
+	#cachedQueries({ queries }: CachedRequest): readonly CacheQuery[] | undefined {
+		const cached: CacheQuery[] = [];
+		for (const { typeKey, afterVersion } of queries) {
+			const cache = this.#types.get(typeKey);
+			if (cache === undefined || cached.length === cacheLimits.watchesPerSet) {
+				return undefined;
+			}
+			cached.push({ cache, afterVersion });
+		}
+		return cached;
+	}
+
+	/** Waits until caches can serve a call. Returns `undefined` if they can't in time. */
 	async #servedBy(
-		cache: TypeCache,
+		queries: readonly CacheQuery[],
 		decoded: CachedRequest,
 		call: IncomingCall,
-	): Promise<Pick<ServedCall, "service" | "access"> | undefined> {
+	): Promise<Pick<ServedCall, "parts" | "access"> | undefined> {
 		const { request } = call;
 		const { positionMs, primingMs } = cacheLimits;
-		const isWatch = decoded.method === "WatchList";
-		if (isWatch ? cache.isRefused : cache.service === undefined) {
+		const isWatch = decoded.method === "WatchList" || decoded.method === "WatchSet";
+		const caches = [...new Set(queries.map(({ cache }) => cache))];
+		if (caches.some((cache) => (isWatch ? cache.isRefused : cache.service === undefined))) {
 			return undefined;
 		}
 		const requestHeader = { get: (name: string) => request.header(name) ?? null };
@@ -253,42 +290,51 @@ export class AgentCache {
 			return undefined;
 		}
 		if (isWatch) {
-			await cache.whenPrimed(primingMs);
+			await Promise.all(caches.map((cache) => cache.whenPrimed(primingMs)));
 		}
-		if (cache.service === undefined || !isOfProgram(request, cache.allowedHosts)) {
+		const mayServe = (cache: TypeCache) =>
+			cache.service !== undefined && isOfProgram(request, cache.allowedHosts);
+		if (!caches.every(mayServe)) {
 			return undefined;
 		}
-		const position = this.#positionOf(request, decoded);
+		const positions = this.#positionsOf(request, queries);
 		const limitMs = isWatch ? positionMs.watch : positionMs.call;
-		if (position === undefined || !(await cache.reach(position, limitMs))) {
+		if (positions === undefined || !(await reachAll(positions, limitMs))) {
 			return undefined;
 		}
 		// What was true before the waits need not be true any more.
 		const { access } = rights;
-		const { service } = cache;
-		if (access === undefined || service === undefined || call.exchange.isClosed) {
+		const isReached = [...positions].every(([cache, position]) => cache.version >= position);
+		if (access === undefined || !isReached || call.exchange.isClosed) {
 			return undefined;
 		}
-		const hasRoom = isWatch
-			? this.#countWatch(call, cache, rights, access)
-			: this.#countList(call, decoded, access);
-		return hasRoom ? { service, access } : undefined;
+		const parts = this.#partsOf(queries, isWatch, access);
+		if (parts === undefined) {
+			return undefined;
+		}
+		if (isWatch) {
+			this.#endWithCall(parts, call, rights);
+		} else if (!this.#countList(call, decoded, access)) {
+			return undefined;
+		}
+		return { parts, access };
 	}
 
 	/** Serves a call that is not a watch. If it fails, it is passed on. */
 	async #unary<Response>(
 		call: HandlerContext,
-		run: (service: ServiceImpl<typeof ResourceService>) => Promise<Response>,
+		run: (service: ResourceServiceMethods) => Promise<Response>,
 	): Promise<Response> {
 		const served = this.#servedCall(call);
-		const { cache, service, access } = served;
+		const { parts, access } = served;
+		const { cache, service } = partOf(parts, 0);
 		try {
 			const response = await run(service);
 			// The rights may have ended, and the cache may have been dropped, during a long list.
 			if (access.ended?.aborted || cache.service !== service) {
 				throw new ConnectError("the cache was dropped, or the rights have ended", Code.Unavailable);
 			}
-			this.#show(cache, call);
+			this.#show(parts, call);
 			return response;
 		} catch (failure) {
 			served.hasFailed = true;
@@ -306,49 +352,89 @@ export class AgentCache {
 		return hasFailed;
 	}
 
-	/** Remembers what is shown to a client now, and tells what that is in headers. */
-	#show(cache: TypeCache, { responseHeader }: HandlerContext): void {
+	/** Remembers what is shown to a client now, and tells in headers what the cache that is furthest behind has. */
+	#show(parts: readonly ServedPart[], { responseHeader }: HandlerContext): void {
 		this.#options.observer.called("served");
-		this.#options.position.shown(cache.version);
-		responseHeader.set(cacheVersionHeader, String(cache.version));
-		responseHeader.set(cacheAgeHeader, String(Math.max(0, Math.ceil(cache.ageMs))));
+		const versions = parts.map(({ cache }) => cache.version);
+		const ageMs = Math.max(0, ...parts.map(({ cache }) => cache.ageMs));
+		this.#options.position.shown(Math.max(...versions));
+		responseHeader.set(cacheVersionHeader, String(Math.min(...versions)));
+		responseHeader.set(cacheAgeHeader, String(Math.ceil(ageMs)));
 	}
 
-	/** The version that the response must have reached; `undefined` if the client names a malformed one. */
-	#positionOf(request: HttpRequest, decoded: CachedRequest): number | undefined {
+	/** The versions that caches must have reached; `undefined` if the client names a malformed one. */
+	#positionsOf(
+		request: HttpRequest,
+		queries: readonly CacheQuery[],
+	): ReadonlyMap<TypeCache, number> | undefined {
 		const named = namedPosition(request);
-		const after = decoded.method === "WatchList" ? versionOf(decoded.message.afterVersion) : 0;
-		return named === undefined || after === undefined
-			? undefined
-			: Math.max(named, after, this.#options.position.newest);
+		const positions = new Map<TypeCache, number>();
+		for (const { cache, afterVersion } of queries) {
+			const after = versionOf(afterVersion);
+			if (named === undefined || after === undefined) {
+				return undefined;
+			}
+			const known = positions.get(cache) ?? this.#options.position.newest;
+			positions.set(cache, Math.max(known, named, after));
+		}
+		return positions;
 	}
 
-	/** Counts a watch until it has ended. Returns whether there is room for it. */
-	#countWatch(
-		{ response }: IncomingCall,
-		cache: TypeCache,
-		rights: FollowedToken,
+	/** What serves a call now. Its watches are counted. Returns `undefined` if a cache can't, or if there is no room for all. */
+	#partsOf(
+		queries: readonly CacheQuery[],
+		isWatch: boolean,
 		{ subject }: Access,
-	): boolean {
+	): readonly ServedPart[] | undefined {
+		const parts: ServedPart[] = [];
+		for (const { cache } of queries) {
+			const { service } = cache;
+			const ended = isWatch ? this.#countWatch(cache, subject) : () => {};
+			if (service === undefined || ended === undefined) {
+				ended?.();
+				endAll(parts);
+				return undefined;
+			}
+			parts.push({ cache, service, ended });
+		}
+		return parts;
+	}
+
+	/** Counts a watch until the function that is returned is called; `undefined` if there are too many. */
+	#countWatch(cache: TypeCache, subject: string): (() => void) | undefined {
 		const leave = this.#watches.enter(subject);
 		if (leave === undefined) {
-			return false;
+			return undefined;
 		}
-		rights.uses += 1;
 		cache.watches += 1;
+		let isCounted = true;
+		return () => {
+			if (isCounted) {
+				isCounted = false;
+				leave();
+				cache.watches -= 1;
+			}
+		};
+	}
+
+	/** Counts watches, and the use of the rights, until the call has ended at the latest. */
+	#endWithCall(
+		parts: readonly ServedPart[],
+		{ response }: IncomingCall,
+		rights: FollowedToken,
+	): void {
+		rights.uses += 1;
 		response.onceClosed(() => {
-			leave();
+			endAll(parts);
 			rights.uses -= 1;
 			rights.lastUsedMs = this.#options.runtime.clock.monotonic();
-			cache.watches -= 1;
 		});
-		return true;
 	}
 
 	/** Counts a list until its response was read. Returns whether there is room for it, and true for other calls. */
 	#countList({ response }: IncomingCall, decoded: CachedRequest, { subject }: Access): boolean {
 		// Further pages are of limited size, and can't be read elsewhere.
-		if (decoded.method !== "List" || decoded.message.pageToken !== "") {
+		if (decoded.method !== "List" || decoded.pageToken !== "") {
 			return true;
 		}
 		const leave = this.#lists.enter(subject);
@@ -376,4 +462,34 @@ interface IncomingCall {
 	readonly request: HttpRequest;
 	readonly response: HttpResponse;
 	readonly method: DescMethod;
+}
+
+/** What a call reads, or one of the watches of a set. */
+interface CacheQuery {
+	readonly cache: TypeCache;
+	/** The version that a watch resumes after; otherwise empty. */
+	readonly afterVersion: string;
+}
+
+/** Waits until each cache has reached its version. Returns whether all have. */
+async function reachAll(
+	positions: ReadonlyMap<TypeCache, number>,
+	limitMs: number,
+): Promise<boolean> {
+	const reached = [...positions].map(([cache, position]) => cache.reach(position, limitMs));
+	return (await Promise.all(reached)).every(Boolean);
+}
+
+function endAll(parts: readonly ServedPart[]): void {
+	for (const { ended } of parts) {
+		ended();
+	}
+}
+
+function partOf(parts: readonly ServedPart[], index: number): ServedPart {
+	const part = parts[index];
+	if (part === undefined) {
+		throw new Error(`a call has no part ${index}`);
+	}
+	return part;
 }

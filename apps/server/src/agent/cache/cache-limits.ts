@@ -1,3 +1,5 @@
+import { defaultWatchesPerSet } from "@plinth/resource-service";
+
 /** The limits of the caches of an agent. Times are in milliseconds. */
 export const cacheLimits = {
 	/** A request that is larger is forwarded. */
@@ -29,6 +31,8 @@ export const cacheLimits = {
 	 * theirs a subject uses.
 	 */
 	lists: { all: 256, perSubject: 64 },
+	/** A set with more watches is forwarded: servers decide how many they allow. */
+	watchesPerSet: defaultWatchesPerSet,
 	/**
 	 * How long a call waits for a cache that is behind its position, before it is forwarded. A watch waits for longer: once it
 	 * was forwarded, it stays at a server.

@@ -15,7 +15,8 @@ import type { Agent, AgentContext } from "../agent.ts";
 import { startTestAgent } from "../started-agent.fixture.ts";
 import { cacheVersionHeader } from "./agent-cache.ts";
 
-const secret = "the-credential-of-the-agents";
+/** The credential of the agents. */
+export const secret = "the-credential-of-the-agents";
 
 /** What users may do, by the names of their policies; the token of a user is `<user>-token`. */
 export const policies = `policies:
@@ -148,5 +149,17 @@ export async function whenCached(
 			expect(client.wasCached()).toBe(true);
 		},
 		{ timeout: 300_000 },
+	);
+}
+
+/** The sum of a metric over its labels, at an agent, or at a server with the users of the tests. */
+export async function metric({ address }: Pick<Agent, "address">, name: string): Promise<number> {
+	const response = await fetch(`${address}/metrics`, {
+		headers: { authorization: "Bearer writer-token" },
+	});
+	const text = await response.text();
+	return [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)$`, "gm"))].reduce(
+		(sum, [, value]) => sum + Number(value),
+		0,
 	);
 }

@@ -4,32 +4,38 @@ import {
 	ReadRequestSchema,
 	ResourceService,
 	WatchListRequestSchema,
+	WatchSetRequestSchema,
 } from "@plinth/proto";
 import { gvkKey, type TypeLike } from "@plinth/resource";
 import { consistencyHeader, notBeforeHeader } from "@plinth/resource-service";
 import type { RequestBody } from "../../listener/request-body.ts";
 import { type HttpRequest, pathOf } from "../../listener/request-handler.ts";
 
+/** What a call reads, or one of the watches of a set. */
+export interface CachedQuery {
+	readonly typeKey: string;
+	/** The version that a watch resumes after; otherwise empty. */
+	readonly afterVersion: string;
+}
+
 /** The request of a call that a cache may serve. */
 export type CachedRequest = {
-	/** Of its type. */
-	readonly typeKey: string;
+	/** One for each watch of a set, in their order; one for other calls. */
+	readonly queries: readonly CachedQuery[];
 } & (
-	| { readonly method: "Read"; readonly message: ReturnType<typeof decodeRead> }
-	| { readonly method: "List"; readonly message: ReturnType<typeof decodeList> }
-	| { readonly method: "WatchList"; readonly message: ReturnType<typeof decodeWatchList> }
+	| { readonly method: "Read" | "WatchList" | "WatchSet" }
+	| { readonly method: "List"; readonly pageToken: string }
 );
 
 type Method = CachedRequest["method"];
 
-const decodeRead = (bytes: Uint8Array) => fromBinary(ReadRequestSchema, bytes);
-const decodeList = (bytes: Uint8Array) => fromBinary(ListRequestSchema, bytes);
-const decodeWatchList = (bytes: Uint8Array) => fromBinary(WatchListRequestSchema, bytes);
+const { read, list, watchList, watchSet } = ResourceService.method;
 
 const methods: ReadonlyMap<string, DescMethod & { readonly name: string }> = new Map(
-	[ResourceService.method.read, ResourceService.method.list, ResourceService.method.watchList].map(
-		(method) => [`/${ResourceService.typeName}/${method.name}`, method],
-	),
+	[read, list, watchList, watchSet].map((method) => [
+		`/${ResourceService.typeName}/${method.name}`,
+		method,
+	]),
 );
 
 /** Formats with the Protobuf encoding, and whether their messages have prefixes. An agent can't know all types that JSON needs. */
@@ -137,23 +143,42 @@ function messageOf(request: HttpRequest, body: Uint8Array): Uint8Array | undefin
 function decode(method: Method, bytes: Uint8Array): CachedRequest | undefined {
 	switch (method) {
 		case "Read": {
-			const message = decodeRead(bytes);
-			return named(message.id?.type, (typeKey) => ({ method, message, typeKey }));
+			const { id } = fromBinary(ReadRequestSchema, bytes);
+			return withQueries({ method }, [{ type: id?.type }]);
 		}
 		case "List": {
-			const message = decodeList(bytes);
-			return named(message.type, (typeKey) => ({ method, message, typeKey }));
+			const { type, pageToken } = fromBinary(ListRequestSchema, bytes);
+			return withQueries({ method, pageToken }, [{ type }]);
 		}
-		case "WatchList": {
-			const message = decodeWatchList(bytes);
-			return named(message.type, (typeKey) => ({ method, message, typeKey }));
+		case "WatchList":
+			return withQueries({ method }, [fromBinary(WatchListRequestSchema, bytes)]);
+		case "WatchSet": {
+			const { watches } = fromBinary(WatchSetRequestSchema, bytes);
+			return withQueries(
+				{ method },
+				watches.map(({ request }) => request),
+			);
 		}
 	}
 }
 
-function named(
-	type: TypeLike | undefined,
-	request: (typeKey: string) => CachedRequest,
-): CachedRequest | undefined {
-	return type === undefined ? undefined : request(gvkKey(type));
+/** A message that names a type. */
+interface Typed {
+	readonly type?: TypeLike | undefined;
+	readonly afterVersion?: string;
+}
+
+/** Returns `undefined` if a type is missing, or if there is none. */
+function withQueries<Method>(
+	method: Method,
+	messages: readonly (Typed | undefined)[],
+): (Method & { readonly queries: readonly CachedQuery[] }) | undefined {
+	const queries = messages.flatMap((message) =>
+		message?.type === undefined
+			? []
+			: [{ typeKey: gvkKey(message.type), afterVersion: message.afterVersion ?? "" }],
+	);
+	return queries.length === messages.length && queries.length > 0
+		? { ...method, queries }
+		: undefined;
 }

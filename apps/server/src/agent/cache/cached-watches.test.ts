@@ -1,22 +1,23 @@
 /** Watches that an agent serves from a cache, and what they cost the servers. */
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import type { WatchEvent } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
 import { TcpProxy } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Artist, artist } from "../../../testdata/music.ts";
 import { tokensOf } from "../../callers.fixture.ts";
-import type { Agent } from "../agent.ts";
 import {
 	type CachedClient,
 	cacheIs,
 	clientOf,
+	metric,
 	policies,
 	startCachedAgent,
 	startCachedServer,
 	users,
 	whenCached,
 } from "./cached-agent.fixture.ts";
+import { changesIn, isLive, RecordedStream, versionAfter } from "./recorded-stream.fixture.ts";
 
 const type = typeOf(Artist.type);
 
@@ -30,76 +31,44 @@ async function start() {
 
 /** A watch that remembers what it has received, and how it has ended. */
 class RecordedWatch {
-	readonly events: WatchEvent[] = [];
-	failure: ConnectError | undefined;
-	readonly #end = new AbortController();
+	readonly #stream: RecordedStream<WatchEvent>;
 
 	constructor({ resources }: CachedClient, afterVersion = "") {
-		void this.#read(
-			resources.watchList({ type, afterVersion, bookmarks: true }, { signal: this.#end.signal }),
+		this.#stream = new RecordedStream((signal) =>
+			resources.watchList({ type, afterVersion, bookmarks: true }, { signal }),
 		);
 	}
 
-	/** The names of upserts with the genre of each, and of deletions. */
+	get failure(): ConnectError | undefined {
+		return this.#stream.failure;
+	}
+
 	get changes(): readonly string[] {
-		return this.events.flatMap(({ event }) =>
-			event.case === "upsert" || event.case === "delete"
-				? [`${event.case} ${event.value.resource?.id?.name}`]
-				: [],
-		);
+		return changesIn(this.#stream.messages);
 	}
 
 	/** The last version that another watch may resume after. */
 	get version(): string {
-		return this.events.findLast(({ version }) => version !== "")?.version ?? "";
+		return versionAfter(this.#stream.messages);
 	}
 
 	async has(count: number): Promise<void> {
-		await vi.waitFor(() => expect(this.changes.length).toBeGreaterThanOrEqual(count), {
-			timeout: 300_000,
-		});
+		await this.#stream.until(() => expect(this.changes.length).toBeGreaterThanOrEqual(count));
 	}
 
 	/** Waits until its snapshot is complete. */
 	async isLive(): Promise<void> {
-		await vi.waitFor(
-			() => expect(this.events.some(({ event }) => event.case === "endOfSnapshot")).toBe(true),
-			{ timeout: 300_000 },
-		);
+		await this.#stream.until((events) => expect(isLive(events)).toBe(true));
 	}
 
 	/** Waits until it has ended, and returns the code. */
-	async ended(): Promise<string> {
-		await vi.waitFor(() => expect(this.failure).toBeDefined(), { timeout: 300_000 });
-		return Code[this.failure?.code ?? 0] ?? "";
+	ended(): Promise<string> {
+		return this.#stream.ended();
 	}
 
 	close(): void {
-		this.#end.abort();
+		this.#stream.close();
 	}
-
-	async #read(events: AsyncIterable<WatchEvent>): Promise<void> {
-		try {
-			for await (const event of events) {
-				this.events.push(event);
-			}
-			this.failure = new ConnectError("the stream has ended");
-		} catch (failure) {
-			this.failure = ConnectError.from(failure);
-		}
-	}
-}
-
-/** The streams that are open at a server, by its metrics. */
-async function metric({ address }: Pick<Agent, "address">, name: string): Promise<number> {
-	const response = await fetch(`${address}/metrics`, {
-		headers: { authorization: "Bearer writer-token" },
-	});
-	const text = await response.text();
-	return [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)$`, "gm"))].reduce(
-		(sum, [, value]) => sum + Number(value),
-		0,
-	);
 }
 
 describe("watches of a cached type", () => {

@@ -1,5 +1,5 @@
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
-import { type Client, Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import type { ForwarderPosition } from "@plinth/forwarding";
 import type { Resource, ResourceService, Scope } from "@plinth/proto";
 import type {
@@ -15,7 +15,11 @@ import {
 	TypeRegistry,
 	typeOf,
 } from "@plinth/resource";
-import { createResourceService, wholeTypeHeader } from "@plinth/resource-service";
+import {
+	createResourceService,
+	type ResourceServiceMethods,
+	wholeTypeHeader,
+} from "@plinth/resource-service";
 import type { Logger, Runtime, Timer } from "@plinth/runtime";
 import {
 	defaultStorageLimits,
@@ -50,7 +54,7 @@ export interface TypeCacheOptions {
 interface Primed {
 	readonly store: StateStore;
 	/** Serves calls from the store. */
-	readonly service: ServiceImpl<typeof ResourceService>;
+	readonly service: ResourceServiceMethods;
 	/** How often the storage had been replaced when the snapshot was complete. */
 	readonly replaced: number;
 	/** When the cache had all that the storage had, for certain, on the monotonic clock. */
@@ -120,7 +124,7 @@ export class TypeCache {
 	}
 
 	/** Serves calls; `undefined` while the cache can't, so that they are forwarded. */
-	get service(): ServiceImpl<typeof ResourceService> | undefined {
+	get service(): ResourceServiceMethods | undefined {
 		const primed = this.#primed;
 		if (primed === undefined || this.#ageOf(primed) > cacheLimits.ageMs) {
 			return undefined;
