@@ -1,6 +1,6 @@
 /**
  * A server with a type without references, and its writers, in the process of its own that `plain-writes.bench.ts` starts.
- * It answers the name of a step with the microseconds of processor time that a call took.
+ * It responds to the name of a step with the microseconds of processor time that a call took.
  */
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
