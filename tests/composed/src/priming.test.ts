@@ -1,4 +1,4 @@
-import { createClient } from "@connectrpc/connect";
+import { createClient, type ServiceImpl } from "@connectrpc/connect";
 import { createControllerManager, defineController, mapOwner, watch } from "@plinth/controller";
 import { createInProcessTransport } from "@plinth/in-process";
 import { ResourceService, type WatchListRequest } from "@plinth/proto";
@@ -20,7 +20,7 @@ it("runs no mapper and no reconciler before the last of the N+1 priming watches 
 		registry: new TypeRegistry([Partition, Namespace, Tombstone]),
 		authorizer: insecureAllowAll,
 	});
-	const transportOf = (implementation: typeof service) =>
+	const transportOf = (implementation: ServiceImpl<typeof ResourceService>) =>
 		createInProcessTransport((router) => router.service(ResourceService, implementation));
 	const client = createClient(ResourceService, transportOf(service));
 	// Stored as deletions do it; the API does not accept tombstones.
