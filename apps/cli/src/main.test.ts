@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder } from "@plinth/test-support";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startCatalogServer } from "./catalog-server.fixture.ts";
 import { plinthMain, runServer, TestProcess } from "./process.fixture.ts";
 import { runEditor } from "./run-editor.ts";
@@ -116,8 +116,14 @@ describe("plinth, with a server of the catalog", () => {
 		expect((await plinth("controllers", "catalog-probe")).err).toBe(
 			'plinth: there is no controller "catalog-probe"; did you mean catalog-prober? `plinth controllers` lists all\n',
 		);
-		const check = await plinth("describe", "HealthCheck", "web-1");
-		expect(check.out).toMatch(/^controllers:\n +CONTROLLER +STATE\n +catalog-prober +done/m);
+		// It is probed again and again.
+		await vi.waitFor(
+			async () => {
+				const check = await plinth("describe", "HealthCheck", "web-1");
+				expect(check.out).toMatch(/^controllers:\n +CONTROLLER +STATE\n +catalog-prober +done/m);
+			},
+			{ timeout: 300_000, interval: 100 },
+		);
 		expect((await plinth("delete", "-f", file)).code).toBe(0);
 		expect((await plinth("get", "Service", "web")).code).toBe(3);
 		// What the service owned goes with it.
