@@ -1,9 +1,9 @@
 /**
- * The cost of constraints for a type without references, in processor time, through the in-process client: over the storage in memory, where
- * nothing else takes time, and over SQLite with 64 writers. Each server has a process of its own, as servers have: in a
- * shared one, the code of the storage is compiled for all of them, and fits none. They take turns. Two processes of equal
- * servers differ by several percent for as long as they run, so each server is started again several times. A second one
- * with the bare storage shows what difference is left.
+ * The cost of constraints for a type without references, in processor time, through the in-process client: over the
+ * storage in memory, where nothing else takes time, and over SQLite with 64 writers. Each server has a process of its
+ * own, as servers have: in a shared one, the code of the storage is compiled for all of them, and fits none. They
+ * take turns. Two processes of equal servers differ by several percent for as long as they run, so each server is
+ * started again several times. A second one with the bare storage shows what difference is left.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
