@@ -195,8 +195,15 @@ export class Deployment implements SimulatedDeployment {
 	}
 
 	refused(): void {
-		if (this.schema !== this.#schemaBefore) {
-			this.switchTo(this.#schemaBefore);
+		if (this.schema === this.#schemaBefore) {
+			return;
+		}
+		this.switchTo(this.#schemaBefore);
+		for (const server of this.servers) {
+			if (server.schema !== this.schema) {
+				this.crash(server);
+				this.start();
+			}
 		}
 	}
 }

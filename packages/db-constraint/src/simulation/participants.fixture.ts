@@ -86,7 +86,10 @@ export interface SimulatedDeployment {
 	 *   is called.
 	 */
 	switchTo(schema: SimulatedSchema, force?: boolean): void;
-	/** A server did not start, since its schema lacks a version in use: the next ones have the schema of before. */
+	/**
+	 * A server did not start, since its schema lacks a version in use: the next ones have the schema of before, and replace
+	 * those that have started with this one.
+	 */
 	refused(): void;
 	/** Whether servers that start from now on may drop versions that others reference. */
 	readonly isForced: boolean;

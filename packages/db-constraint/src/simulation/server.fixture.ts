@@ -33,10 +33,10 @@ export class Server extends ServerProcess implements SimulatedServer {
 			connect: (address, network) =>
 				sim.meta.addresses.includes(address) ? missing.hideFrom(network) : network,
 			onEnd: (failure) => {
+				deployment.crash(this);
 				if (failure instanceof Refused && failure.message.includes("--drop-versions-in-use")) {
 					deployment.refused();
 				}
-				deployment.crash(this);
 				void sim.wait(500).then(() => deployment.start());
 			},
 		});
