@@ -45,6 +45,8 @@ export class ClusterPosition {
 /** The version in a header; `undefined` if there is none, or another text, or a number that can't be told from others. */
 export function versionOf(header: unknown): number | undefined {
 	const version =
-		typeof header === "string" && /^\d{1,16}$/.test(header) ? Number(header) : Number.NaN;
+		typeof header === "string" && /^(?:0|[1-9]\d{0,15})$/.test(header)
+			? Number(header)
+			: Number.NaN;
 	return Number.isSafeInteger(version) ? version : undefined;
 }

@@ -78,7 +78,7 @@ export function namedPosition(request: Pick<HttpRequest, "header">): number | un
 
 /** The number of a version, 0 if it is empty; `undefined` if it is malformed, or can't be told from others. */
 export function versionOf(version: string): number | undefined {
-	const number = /^\d{0,16}$/.test(version) ? Number(version) : Number.NaN;
+	const number = /^(?:0|[1-9]\d{0,15})?$/.test(version) ? Number(version) : Number.NaN;
 	return Number.isSafeInteger(number) ? number : undefined;
 }
 

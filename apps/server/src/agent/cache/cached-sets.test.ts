@@ -8,7 +8,7 @@ import { describeWith } from "@plinth/test-support";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { TourSchema } from "../../../testdata/gen/tours/v1/tours_pb.ts";
 import { Artist, artist, musicModule, Tour, toursModule } from "../../../testdata/music.ts";
-import { tokensOf } from "../../callers.fixture.ts";
+import { outcome, tokensOf } from "../../callers.fixture.ts";
 import { filesOf } from "../../certificates.fixture.ts";
 import { musicModuleFile, ServerProcess } from "../../server-process.fixture.ts";
 import { readiness } from "../started-agent.fixture.ts";
@@ -230,6 +230,23 @@ describe("a set of watches of cached types", () => {
 		await server.client.write({ resource: artist("amy") });
 		await set.until(() => expect(set.changes("artists")).toEqual(["upsert anna", "upsert amy"]));
 		expect(set.failure).toBe("");
+	});
+
+	it.each(["007", "00", "1e3"])("is refused as at a server if it names %s", async (position) => {
+		const { agent, server } = await start();
+		const headers = { "x-plinth-not-before": position };
+		const direct = new RecordedSet(clientOf(server, "reader", headers), { artists, tours });
+		expect(await direct.ended()).toBe("InvalidArgument");
+		expect(direct.failure).toContain(`"${position}" is not a version`);
+		const client = clientOf(agent, "reader", headers);
+		const set = new RecordedSet(client, { artists, tours });
+		expect(await set.ended()).toBe("InvalidArgument");
+		expect(set.failure).toBe(direct.failure);
+		expect(set.ends).toEqual({});
+		const read = { id: idOf(Artist, "anna") };
+		expect(await outcome(client.resources.read(read))).toBe(
+			await outcome(clientOf(server, "reader", headers).resources.read(read)),
+		);
 	});
 
 	it("has all that the version names which the client has seen", async () => {
