@@ -2,7 +2,8 @@ import type { Forwarder, ForwardingObserver } from "@plinth/forwarding";
 import type { Exchanges } from "../listener/exchanges.ts";
 import type { Listener } from "../listener/listener.ts";
 import type { Metrics } from "../operations/metrics.ts";
-import type { AgentCache, CacheObserver } from "./cache/agent-cache.ts";
+import type { AgentCache } from "./cache/agent-cache.ts";
+import type { CacheObserver } from "./cache/cache-observer.ts";
 import type { Discovery } from "./discovery/discovery.ts";
 
 /** The instruments of an agent. */

@@ -152,13 +152,17 @@ export async function whenCached(
 	);
 }
 
-/** The sum of a metric over its labels, at an agent, or at a server with the users of the tests. */
-export async function metric({ address }: Pick<Agent, "address">, name: string): Promise<number> {
+/** The sum of a metric over its labels that contain `label`, at an agent, or at a server with the users of the tests. */
+export async function metric(
+	{ address }: Pick<Agent, "address">,
+	name: string,
+	label = "",
+): Promise<number> {
 	const response = await fetch(`${address}/metrics`, {
 		headers: { authorization: "Bearer writer-token" },
 	});
 	const text = await response.text();
-	return [...text.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\d+)$`, "gm"))].reduce(
+	return [...text.matchAll(new RegExp(`^${name}(?:\\{.*${label}.*\\})? (\\d+)$`, "gm"))].reduce(
 		(sum, [, value]) => sum + Number(value),
 		0,
 	);

@@ -191,6 +191,7 @@ describe("a set of watches of cached types", () => {
 		expect(await larger.ended()).toBe("InvalidArgument");
 		expect(larger.failure).toContain("has 101 entries, more than 100");
 		expect(client.wasCached()).toBe(false);
+		expect(await metric(agent, "plinth_agent_cache_calls_total", 'outcome="forwarded"')).toBe(1);
 	});
 
 	it("is forwarded if it would exceed the limit of its subject", async () => {
@@ -230,6 +231,16 @@ describe("a set of watches of cached types", () => {
 		await server.client.write({ resource: artist("amy") });
 		await set.until(() => expect(set.changes("artists")).toEqual(["upsert anna", "upsert amy"]));
 		expect(set.failure).toBe("");
+	});
+
+	it("counts for its first watch until its response has ended, as at a server", async () => {
+		const { agent } = await start();
+		const set = new RecordedSet(clientOf(agent, "some"), { tours, artists });
+		await set.isLive();
+		expect(set.ends).toEqual({ tours: "PermissionDenied" });
+		expect(await metric(agent, cachedWatches)).toBe(2);
+		set.close();
+		await expect.poll(() => metric(agent, cachedWatches), { timeout: 300_000 }).toBe(0);
 	});
 
 	it.each(["007", "00", "1e3"])("is refused as at a server if it names %s", async (position) => {

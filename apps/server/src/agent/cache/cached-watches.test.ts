@@ -1,11 +1,16 @@
 /** Watches that an agent serves from a cache, and what they cost the servers. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { create, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import type { WatchEvent } from "@plinth/proto";
+import { type WatchEvent, WatchListRequestSchema } from "@plinth/proto";
 import { typeOf } from "@plinth/resource";
 import { TcpProxy } from "@plinth/storage-etcd/testing";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { Artist, artist } from "../../../testdata/music.ts";
 import { tokensOf } from "../../callers.fixture.ts";
+import { RequestBody } from "../../listener/request-body.ts";
+import { enveloped, openSession, post } from "../../raw-calls.fixture.ts";
 import {
 	type CachedClient,
 	cacheIs,
@@ -18,6 +23,9 @@ import {
 	whenCached,
 } from "./cached-agent.fixture.ts";
 import { changesIn, isLive, RecordedStream, versionAfter } from "./recorded-stream.fixture.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
 
 const type = typeOf(Artist.type);
 
@@ -100,6 +108,45 @@ describe("watches of a cached type", () => {
 			async () => expect(await metric(agent, "plinth_agent_cache_watches")).toBe(0),
 			{ timeout: 300_000 },
 		);
+	});
+
+	it("keep no memory of what their requests were read from", async () => {
+		const { agent } = await start();
+		const bodies: WeakRef<ArrayBufferLike>[] = [];
+		const { putBack } = RequestBody.prototype;
+		RequestBody.prototype.putBack = function (taken) {
+			bodies.push(new WeakRef(taken.buffer));
+			putBack.call(this, taken);
+		};
+		onTestFinished(() => {
+			RequestBody.prototype.putBack = putBack;
+		});
+		// A message that repeats a field, which is empty, is decoded to a small one.
+		const request = Buffer.concat([
+			toBinary(WatchListRequestSchema, create(WatchListRequestSchema, { type })),
+			Buffer.alloc(60_000, Buffer.from([0x1a, 0])),
+		]).toString("latin1");
+		const session = openSession(agent.address);
+		for (let count = 0; count < 5; count += 1) {
+			post(session, "/plinth.resource.v1.ResourceService/WatchList", enveloped(request), {
+				...{ contentType: "application/grpc" },
+				headers: { authorization: "Bearer reader-token" },
+			});
+		}
+		await expect
+			.poll(() => metric(agent, "plinth_agent_cache_watches"), { timeout: 300_000 })
+			.toBe(5);
+		expect(bodies).toHaveLength(5);
+		await expect
+			.poll(
+				() => {
+					collectGarbage();
+					return bodies.filter((body) => body.deref() !== undefined).length;
+				},
+				{ timeout: 300_000 },
+			)
+			.toBe(0);
+		expect(await metric(agent, "plinth_agent_cache_watches")).toBe(5);
 	});
 
 	it("wait for a cache that is being primed, instead of costing the servers one each", async () => {

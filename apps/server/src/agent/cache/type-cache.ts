@@ -156,18 +156,23 @@ export class TypeCache {
 		return this.#allowedHosts;
 	}
 
-	/** Waits until the cache is primed, but not for a type that can't be cached now. */
-	async whenPrimed(limitMs: number): Promise<void> {
+	/** Waits until the cache is primed. Returns whether it is, and false at once for a type that can't be cached now. */
+	async whenPrimed(limitMs: number): Promise<boolean> {
 		const untilMs = this.#options.runtime.clock.monotonic() + limitMs;
-		while (!this.#isRefused && (this.#primed?.currentMs ?? never) === never) {
-			if (!(await this.#changed(untilMs))) {
-				return;
+		while ((this.#primed?.currentMs ?? never) === never) {
+			if (this.#isRefused || !(await this.#changed(untilMs))) {
+				return false;
 			}
 		}
+		return true;
 	}
 
-	/** Waits until the cache has reached a version. Returns whether it has. */
-	async reach(version: number, limitMs: number): Promise<boolean> {
+	/**
+	 * Waits until the cache has reached a version. Returns whether it has.
+	 *
+	 * @param known - a version that the storage has reached, though the agent may not have passed it on.
+	 */
+	async reach(version: number, limitMs: number, known = 0): Promise<boolean> {
 		const { runtime, position } = this.#options;
 		const { clock } = runtime;
 		const untilMs = clock.monotonic() + limitMs;
@@ -177,13 +182,14 @@ export class TypeCache {
 		}
 		if (this.version < version && this.#primed !== undefined) {
 			const running = this.#check;
-			const isShared = version <= position.newest;
+			const newest = Math.max(position.newest, known);
+			const isShared = version <= newest;
 			// A client may name any version. What only that client waits for must not fail for others.
 			const done = !isShared
 				? this.#runCheck(version).catch(() => {})
 				: running !== undefined && running.notBefore >= version
 					? running.done
-					: this.#beginCheck(position.newest).done;
+					: this.#beginCheck(newest).done;
 			await within(clock, leftMs(), done);
 		}
 		return this.version >= version;
