@@ -234,6 +234,9 @@ export class MetaDeployment implements SimulatedMetaDeployment {
 			for (const resource of backup) {
 				if (resource.id?.type?.kind === DeletedDeployment.type.kind) {
 					this.#deleted.add(decodeShared(DeletedDeployment, resource).data.uid);
+				} else if (resource.id?.type?.kind === Deployment.type.kind) {
+					const { uid, version } = deploymentOf(resource);
+					this.#sim.observer.records.announced.set(uid, version);
 				}
 			}
 			for (const uid of before) {
