@@ -130,6 +130,8 @@ export interface Http2CloseReason {
 	readonly code: number;
 	/** A description of the error, for logs; empty if there was none. */
 	readonly message: string;
+	/** The error of the socket, if that has ended the connection. */
+	readonly cause?: Error;
 }
 
 /** Counts of what a connection has done so far. */
@@ -200,19 +202,23 @@ export interface RateLimit {
 	readonly perSecond: number;
 }
 
-/** Options of `serveHttp2`. */
-export interface ServeOptions {
+/** Options of a connection, of either side. */
+export interface ConnectionOptions {
 	/** The limits that differ from `defaultHttp2Limits`. */
 	readonly limits?: Partial<Http2Limits>;
 	/** The system clock by default. */
 	readonly clock?: Clock;
-	/** Bytes from the client that were already read from the socket, such as the preface. */
-	readonly head?: Uint8Array;
 	/** Called with the errors that handlers throw. */
 	readonly onHandlerError?: (error: unknown) => void;
 	/**
-	 * Called with an error that neither a handler nor the client has caused: a bug of this package. The connection ends
-	 * with INTERNAL_ERROR, and no other is affected.
+	 * Called with an error that neither a handler nor the peer has caused: a bug of this package. The connection ends with
+	 * INTERNAL_ERROR, and no other is affected.
 	 */
 	readonly onInternalError?: (error: unknown) => void;
+}
+
+/** Options of `serveHttp2`. */
+export interface ServeOptions extends ConnectionOptions {
+	/** Bytes from the client that were already read from the socket, such as the preface. */
+	readonly head?: Uint8Array;
 }

@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { Connection } from "./connection/connection.ts";
 import type { Http2Connection, RequestHandler, ServeOptions } from "./http2.ts";
+import { ServerConnection } from "./server/server-connection.ts";
 
 /**
  * Serves HTTP/2 to one client: over TLS after ALPN has chosen `h2`, or on a plain socket with prior knowledge. The
@@ -16,5 +16,5 @@ export function serveHttp2(
 		// Related bytes are already written together: nothing is gained by waiting for more.
 		socket.setNoDelay(true);
 	}
-	return new Connection(socket, options, onRequest);
+	return new ServerConnection(socket, options, onRequest);
 }

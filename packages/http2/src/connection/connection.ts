@@ -5,22 +5,15 @@ import { flag, frameType, initialWindow, maxInt31, setting } from "../frames/fra
 import { FrameReader } from "../frames/frame-reader.ts";
 import { FrameWriter } from "../frames/frame-writer.ts";
 import { HpackDecoder } from "../hpack/decoder.ts";
-import type {
-	Http2CloseReason,
-	Http2Connection,
-	Http2Counters,
-	Http2Limits,
-	RequestHandler,
-	ServeOptions,
-} from "../http2.ts";
+import type { ConnectionOptions, Http2CloseReason, Http2Counters, Http2Limits } from "../http2.ts";
 import { defaultHttp2Limits } from "../limits.ts";
 import { PeerSettings } from "./peer-settings.ts";
 import { Pings } from "./pings.ts";
-import { Streams } from "./streams.ts";
+import type { Streams, StreamsHost } from "./streams.ts";
 import { TokenBucket } from "./token-bucket.ts";
 
 /**
- * The server's side of one connection.
+ * One side of a connection.
  *
  *     socket ──▶ FrameReader ──▶ #onFrame ──▶ Streams ──▶ handlers
  *     socket ◀── #flush, once an iteration ◀── FrameWriter ◀── Sender, control frames
@@ -31,7 +24,7 @@ import { TokenBucket } from "./token-bucket.ts";
  *
  * Events of the socket, timers and `#flush` run in `#run`: an error that they throw would stop the process.
  */
-export class Connection implements Http2Connection {
+export abstract class Connection {
 	readonly counters: Http2Counters = {
 		streamsOpened: 0,
 		streamsRefused: 0,
@@ -45,18 +38,19 @@ export class Connection implements Http2Connection {
 		readPauses: 0,
 	};
 	readonly closed: Promise<Http2CloseReason>;
-	readonly #limits: Http2Limits;
+	protected readonly limits: Http2Limits;
+	protected readonly writer = new FrameWriter();
+	protected readonly pings: Pings;
+	/** `draining` when no further streams are opened; `ending` when nothing more is read. */
+	protected state: "open" | "draining" | "ending" | "closed" = "open";
+	protected abstract readonly streams: Streams;
+	protected abstract readonly peerName: "client" | "server";
 	readonly #socket: Duplex;
 	readonly #clock: Clock;
 	readonly #onInternalError: (error: unknown) => void;
 	readonly #reader: FrameReader;
-	readonly #writer = new FrameWriter();
 	readonly #decoder: HpackDecoder;
-	readonly #peer = new PeerSettings();
-	readonly #streams: Streams;
-	readonly #pings: Pings;
-	/** `draining` after `close`; `ending` when nothing more is read. */
-	#state: "open" | "draining" | "ending" | "closed" = "open";
+	protected readonly peer = new PeerSettings();
 	#reason: Http2CloseReason = { code: errorCode.noError, message: "" };
 	#hasPeerSettings = false;
 	#isSettingsAcknowledged = false;
@@ -64,8 +58,6 @@ export class Connection implements Http2Connection {
 	#isReadingPaused = false;
 	/** The deadline for the preface; later, for the closing socket. */
 	#deadline: Timer | undefined;
-	/** Limits the wait for requests that are in flight when `close` is called. */
-	#drainTimer: Timer | undefined;
 	#stallTimer: Timer | undefined;
 	#drains = 0;
 	/** `#drains` when the progress was last checked; -1 if the socket was not blocked. */
@@ -75,123 +67,108 @@ export class Connection implements Http2Connection {
 	#timedBlock: number | undefined;
 	#resolveClosed: (reason: Http2CloseReason) => void = () => {};
 
-	constructor(socket: Duplex, options: ServeOptions, onRequest: RequestHandler) {
+	/** @param expectsPreface - whether the peer is a client. */
+	constructor(socket: Duplex, options: ConnectionOptions, expectsPreface: boolean) {
 		const limits = { ...defaultHttp2Limits, ...options.limits };
 		const clock = options.clock ?? systemClock;
-		this.#limits = limits;
+		this.limits = limits;
 		this.#clock = clock;
 		this.#onInternalError = options.onInternalError ?? (() => {});
 		this.#socket = socket;
 		this.closed = new Promise((resolve) => {
 			this.#resolveClosed = resolve;
 		});
-		this.#reader = new FrameReader(limits.maxFrameBytes, this.#onFrame);
+		this.#reader = new FrameReader(limits.maxFrameBytes, expectsPreface, this.#onFrame);
 		this.#decoder = new HpackDecoder(limits.headerTableBytes);
-		this.#streams = new Streams({
-			connection: this,
+		this.pings = new Pings(this.writer, clock);
+	}
+
+	/** What the streams need. */
+	protected streamsHost(onHandlerError: ((error: unknown) => void) | undefined): StreamsHost {
+		const { limits } = this;
+		return {
 			limits,
 			counters: this.counters,
-			writer: this.#writer,
+			writer: this.writer,
 			decoder: this.#decoder,
-			peer: this.#peer,
-			controlFrames: new TokenBucket(limits.controlFrames, clock),
-			streamErrors: new TokenBucket(limits.streamErrors, clock),
-			onRequest,
-			onHandlerError: options.onHandlerError ?? (() => {}),
-			scheduleFlush: () => this.#scheduleFlush(),
-		});
-		this.#pings = new Pings(this.#writer, clock);
-		this.#start(options.head);
+			peer: this.peer,
+			controlFrames: new TokenBucket(limits.controlFrames, this.#clock),
+			streamErrors: new TokenBucket(limits.streamErrors, this.#clock),
+			onHandlerError: onHandlerError ?? (() => {}),
+			scheduleFlush: () => this.scheduleFlush(),
+		};
 	}
 
 	get activeStreams(): number {
-		return this.#streams.count;
+		return this.streams.count;
 	}
 
 	get unsentBytes(): number {
-		return this.#streams.sender.unsentBytes;
+		return this.streams.sender.unsentBytes;
 	}
 
 	// ── What the application calls ──
 
 	async ping(): Promise<number> {
-		if (this.#isEnded) {
+		if (this.isEnded) {
 			throw new Error("the connection is closed");
 		}
 		const { promise, resolve, reject } = Promise.withResolvers<number>();
-		this.#pings.send(resolve, reject);
-		this.#scheduleFlush();
+		this.pings.send(resolve, reject);
+		this.scheduleFlush();
 		return promise;
 	}
 
-	goaway(code: number, lastStreamId = this.#streams.highestId): void {
-		if (!this.#isEnded) {
-			const lastId = Math.min(this.#streams.lastAcceptedId, lastStreamId);
-			this.#streams.lastAcceptedId = lastId;
-			this.#writer.goaway(lastId, code, "");
-			this.#scheduleFlush();
-		}
-	}
-
-	async close(): Promise<Http2CloseReason> {
-		if (this.#state === "open") {
-			this.#state = "draining";
-			this.goaway(errorCode.noError, maxInt31);
-			this.#drainTimer = this.#setTimer(this.#limits.closeTimeoutMs, () => this.#drain());
-			this.#pings.send(
-				() => this.#drain(),
-				// Too many pings: the timer ends the wait.
-				() => {},
-			);
-		}
-		return this.closed;
-	}
-
 	destroy(code: number = errorCode.noError): void {
-		this.#fail(code, "");
+		this.fail(code, "");
 	}
 
-	/** All requests that the client sent before it received the GOAWAY have arrived. */
-	#drain(): void {
-		this.#drainTimer?.cancel();
-		if (this.#state === "draining") {
-			this.goaway(errorCode.noError);
-			this.#endIfIdle();
-		}
-	}
+	/** The last stream of the peer that this side may have processed, for GOAWAY. */
+	protected abstract get lastStreamId(): number;
 
-	#endIfIdle(): void {
-		if (
-			this.#state === "draining" &&
-			this.#streams.lastAcceptedId < maxInt31 &&
-			this.#streams.isIdle
-		) {
-			this.#end();
-		}
-	}
+	/** Ends a draining connection if nothing is left to do. Called when that may be the case. */
+	protected abstract endIfIdle(): void;
+
+	/** The peer opens no further streams, or accepts none above `lastStreamId`. */
+	protected onGoaway(_lastStreamId: number, _code: number, _debugData: Buffer): void {}
+
+	/** The first SETTINGS of the peer, or further ones, have been applied. */
+	protected onSettings(): void {}
+
+	/** The connection is over: its streams are reset next. */
+	protected onEnding(_reason: Http2CloseReason): void {}
 
 	// ── The socket ──
 
-	#start(head: Uint8Array | undefined): void {
-		const limits = this.#limits;
-		this.#writer.settings([
+	/**
+	 * Sends the first frames, and begins to read.
+	 *
+	 * @param settings - in addition to those of both sides.
+	 * @param head - bytes that were read already.
+	 */
+	protected start(
+		settings: readonly (readonly [identifier: number, value: number])[],
+		head: Uint8Array | undefined,
+	): void {
+		const { limits } = this;
+		this.writer.settings([
 			[setting.headerTableSize, limits.headerTableBytes],
-			[setting.maxConcurrentStreams, limits.maxConcurrentStreams],
+			...settings,
 			[setting.initialWindowSize, limits.streamWindowBytes],
 			[setting.maxFrameSize, limits.maxFrameBytes],
 			[setting.maxHeaderListSize, limits.maxHeaderListBytes],
 		]);
 		const increment = limits.connectionWindowBytes - initialWindow;
 		if (increment > 0) {
-			this.#writer.windowUpdate(0, increment);
-			this.#streams.receiveWindow.resize(increment);
+			this.writer.windowUpdate(0, increment);
+			this.streams.receiveWindow.resize(increment);
 		}
-		this.#scheduleFlush();
-		this.#deadline = this.#setTimer(limits.prefaceTimeoutMs, () => {
-			this.#fail(errorCode.protocolError, "the client did not send its preface in time");
+		this.scheduleFlush();
+		this.#deadline = this.setTimer(limits.prefaceTimeoutMs, () => {
+			this.fail(errorCode.protocolError, `the ${this.peerName} did not send its preface in time`);
 		});
-		// The client sends nothing more, not even credit for open responses.
-		this.#socket.on("end", () => this.#run(() => this.#end()));
+		// The peer sends nothing more, not even credit for open responses.
+		this.#socket.on("end", () => this.#run(() => this.end()));
 		this.#socket.on("error", (error) => this.#onError(error));
 		this.#socket.on("close", () => this.#run(() => this.#onClose()));
 		if (head !== undefined && head.length > 0) {
@@ -211,24 +188,24 @@ export class Connection implements Http2Connection {
 	}
 
 	#failInternally(): void {
-		if (this.#isEnded) {
+		if (this.isEnded) {
 			this.#socket.destroy();
 			return;
 		}
 		try {
-			this.#fail(errorCode.internalError, "internal error");
+			this.fail(errorCode.internalError, "internal error");
 		} catch {
 			// What is broken is needed for an orderly end, too.
 			this.#socket.destroy();
 		}
 	}
 
-	#setTimer(delayMs: number, callback: () => void): Timer {
+	protected setTimer(delayMs: number, callback: () => void): Timer {
 		return this.#clock.setTimer(delayMs, () => this.#run(callback));
 	}
 
 	readonly #onChunk = (chunk: Buffer): void => {
-		if (!this.#isEnded) {
+		if (!this.isEnded) {
 			this.#run(() => this.#read(chunk));
 		}
 	};
@@ -241,18 +218,18 @@ export class Connection implements Http2Connection {
 			if (!(error instanceof ConnectionError)) {
 				throw error;
 			}
-			this.#fail(error.code, error.message);
+			this.fail(error.code, error.message);
 		}
 		this.#watchHeaderBlock();
-		const buffered = this.#writer.output.length + this.#socket.writableLength;
-		if (buffered > this.#limits.maxBufferedBytes && !this.#isReadingPaused && !this.#isEnded) {
+		const buffered = this.writer.output.length + this.#socket.writableLength;
+		if (buffered > this.limits.maxBufferedBytes && !this.#isReadingPaused && !this.isEnded) {
 			this.#isReadingPaused = true;
 			this.counters.readPauses++;
 			this.#socket.pause();
 		}
 	}
 
-	#scheduleFlush(): void {
+	protected scheduleFlush(): void {
 		if (!this.#isFlushScheduled) {
 			this.#isFlushScheduled = true;
 			setImmediate(this.#flush);
@@ -264,12 +241,12 @@ export class Connection implements Http2Connection {
 	/** Passes everything that was written in this iteration to the socket, in one write. */
 	readonly #writeOutput = (): void => {
 		this.#isFlushScheduled = false;
-		if (this.#state === "closed" || this.#streams.sender.isBlocked) {
+		if (this.state === "closed" || this.streams.sender.isBlocked) {
 			return;
 		}
-		this.#streams.sender.pump();
+		this.streams.sender.pump();
 		this.#writeToSocket();
-		if (!this.#streams.sender.isBlocked) {
+		if (!this.streams.sender.isBlocked) {
 			this.#afterWrite();
 		}
 		this.#watchStalls();
@@ -277,24 +254,24 @@ export class Connection implements Http2Connection {
 
 	/** The socket has taken everything that was written. */
 	#afterWrite(): void {
-		this.#streams.notify();
-		this.#endIfIdle();
+		this.streams.notify();
+		this.endIfIdle();
 		// In a later iteration, so that other connections are served in between.
-		if (this.#streams.sender.hasReady || this.#writer.output.length > 0) {
-			this.#scheduleFlush();
+		if (this.streams.sender.hasReady || this.writer.output.length > 0) {
+			this.scheduleFlush();
 		}
 	}
 
 	#writeToSocket(): void {
-		const { length } = this.#writer.output;
+		const { length } = this.writer.output;
 		if (length === 0) {
 			return;
 		}
-		const chunks = this.#writer.output.take();
+		const chunks = this.writer.output.take();
 		this.counters.bytesSent += length;
 		this.counters.socketWrites++;
 		const last = chunks.length - 1;
-		this.#streams.sender.isBlocked = true;
+		this.streams.sender.isBlocked = true;
 		if (last > 0) {
 			this.#socket.cork();
 		}
@@ -309,14 +286,14 @@ export class Connection implements Http2Connection {
 
 	/** While the socket takes a write, what follows is collected for the next one. */
 	readonly #onWritten = (error?: Error | null): void => {
-		if (!error && !this.#isEnded) {
+		if (!error && !this.isEnded) {
 			this.#run(this.#onDrained);
 		}
 	};
 
 	readonly #onDrained = (): void => {
 		this.#drains++;
-		this.#streams.sender.isBlocked = false;
+		this.streams.sender.isBlocked = false;
 		if (this.#isReadingPaused) {
 			this.#isReadingPaused = false;
 			this.#socket.resume();
@@ -325,85 +302,82 @@ export class Connection implements Http2Connection {
 	};
 
 	#onError(error: Error): void {
-		if (!this.#isEnded) {
-			this.#reason = { code: errorCode.noError, message: error.message };
+		if (!this.isEnded) {
+			this.#reason = { code: errorCode.noError, message: error.message, cause: error };
 		}
 	}
 
 	#onClose(): void {
-		if (this.#state !== "closed") {
+		if (this.state !== "closed") {
 			try {
-				this.#streams.resetAll(this.#reason.code);
+				if (this.state !== "ending") {
+					this.onEnding(this.#reason);
+				}
+				this.streams.resetAll(this.#reason.code);
 			} finally {
-				this.#state = "closed";
+				this.state = "closed";
 				this.#reader.stop();
 				this.#deadline?.cancel();
-				this.#drainTimer?.cancel();
 				this.#stallTimer?.cancel();
 				this.#headerBlockTimer?.cancel();
-				this.#pings.rejectAll();
+				this.pings.rejectAll();
 				this.#resolveClosed(this.#reason);
 			}
 		}
 	}
 
-	get #isEnded(): boolean {
-		return this.#state === "ending" || this.#state === "closed";
+	protected get isEnded(): boolean {
+		return this.state === "ending" || this.state === "closed";
 	}
 
 	/** Ends the connection because of an error. */
-	#fail(code: number, message: string): void {
-		if (!this.#isEnded) {
+	protected fail(code: number, message: string): void {
+		if (!this.isEnded) {
 			this.#reason = { code, message };
-			this.#writer.goaway(
-				Math.min(this.#streams.highestId, this.#streams.lastAcceptedId),
-				code,
-				message,
-			);
-			this.#end();
+			this.writer.goaway(this.lastStreamId, code, message);
+			this.end();
 		}
 	}
 
-	/** Sends what was written, and closes the socket. Until the client has closed its side, its bytes are dropped. */
-	#end(): void {
-		if (this.#isEnded) {
+	/** Sends what was written, and closes the socket. Until the peer has closed its side, its bytes are dropped. */
+	protected end(): void {
+		if (this.isEnded) {
 			return;
 		}
-		this.#state = "ending";
+		this.state = "ending";
 		this.#reader.stop();
-		this.#streams.resetAll(this.#reason.code);
-		this.#pings.rejectAll();
+		this.onEnding(this.#reason);
+		this.streams.resetAll(this.#reason.code);
+		this.pings.rejectAll();
 		this.#writeToSocket();
 		this.#socket.end();
 		// With unread bytes, the system would reset the connection and drop the GOAWAY.
 		this.#socket.resume();
 		this.#deadline?.cancel();
-		this.#deadline = this.#clock.setTimer(this.#limits.closeTimeoutMs, () =>
-			this.#socket.destroy(),
-		);
+		this.#deadline = this.#clock.setTimer(this.limits.closeTimeoutMs, () => this.#socket.destroy());
 	}
 
 	/** Times a header block that is not complete. */
 	#watchHeaderBlock(): void {
-		const { blockedBy } = this.#streams;
-		if (blockedBy !== this.#timedBlock && !this.#isEnded) {
+		const { blockedBy } = this.streams;
+		if (blockedBy !== this.#timedBlock && !this.isEnded) {
 			this.#timedBlock = blockedBy;
 			this.#headerBlockTimer?.cancel();
 			this.#headerBlockTimer =
 				blockedBy === undefined
 					? undefined
-					: this.#setTimer(this.#limits.headerBlockTimeoutMs, () =>
-							this.#fail(errorCode.enhanceYourCalm, "a header block was not completed in time"),
+					: this.setTimer(this.limits.headerBlockTimeoutMs, () =>
+							this.fail(errorCode.enhanceYourCalm, "a header block was not completed in time"),
 						);
 		}
 	}
 
 	/** While anything is waiting, checks periodically whether it makes progress. */
 	#watchStalls(): void {
-		const { sender } = this.#streams;
+		const { sender } = this.streams;
 		const waits = sender.unsentBytes > 0 || sender.isBlocked;
-		if (waits && this.#stallTimer === undefined && !this.#isEnded) {
-			this.#stallTimer = this.#setTimer(this.#limits.stallTimeoutMs / 2, () => {
+		if (waits && this.#stallTimer === undefined && !this.isEnded) {
+			this.#stallTimer = this.setTimer(this.limits.stallTimeoutMs / 2, () => {
 				this.#stallTimer = undefined;
 				this.#checkProgress();
 				this.#watchStalls();
@@ -413,13 +387,13 @@ export class Connection implements Http2Connection {
 
 	/** Called twice per stall timeout: what has not moved since the previous call has stalled for half of it. */
 	#checkProgress(): void {
-		if (this.#streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
-			this.#fail(errorCode.enhanceYourCalm, "the client is not reading");
+		if (this.streams.sender.isBlocked && this.#drains === this.#drainsBefore) {
+			this.fail(errorCode.enhanceYourCalm, `the ${this.peerName} is not reading`);
 			this.#socket.destroy();
 			return;
 		}
-		this.#drainsBefore = this.#streams.sender.isBlocked ? this.#drains : -1;
-		for (const stream of this.#streams.openStreams()) {
+		this.#drainsBefore = this.streams.sender.isBlocked ? this.#drains : -1;
+		for (const stream of this.streams.openStreams()) {
 			if (stream.unsentBytes > 0 && stream.sentBytes === stream.sentBytesBefore) {
 				stream.reset(errorCode.cancel);
 			}
@@ -438,7 +412,7 @@ export class Connection implements Http2Connection {
 		end: number,
 	): void => {
 		this.counters.framesReceived++;
-		const streams = this.#streams;
+		const streams = this.streams;
 		if (!this.#hasPeerSettings && (type !== frameType.settings || (flags & flag.ack) !== 0)) {
 			throw new ConnectionError(errorCode.protocolError, "the first frame must be SETTINGS");
 		}
@@ -473,7 +447,10 @@ export class Connection implements Http2Connection {
 				streams.onContinuation(flags, id, bytes, start, end);
 				break;
 			case frameType.pushPromise:
-				throw new ConnectionError(errorCode.protocolError, "a client has sent PUSH_PROMISE");
+				throw new ConnectionError(
+					errorCode.protocolError,
+					`the ${this.peerName} has sent PUSH_PROMISE`,
+				);
 			default:
 				this.#onConnectionFrame(type, flags, id, bytes, start, end);
 		}
@@ -488,7 +465,7 @@ export class Connection implements Http2Connection {
 		start: number,
 		end: number,
 	): void {
-		this.#streams.takeControlFrame();
+		this.streams.takeControlFrame();
 		const isKnown =
 			type === frameType.settings || type === frameType.ping || type === frameType.goaway;
 		if (isKnown && id !== 0) {
@@ -502,13 +479,17 @@ export class Connection implements Http2Connection {
 		} else if (type === frameType.ping) {
 			checkLength("PING", end - start, 8);
 			if ((flags & flag.ack) !== 0) {
-				this.#pings.acknowledge(bytes, start);
+				this.pings.acknowledge(bytes, start);
 			} else {
-				this.#writer.ping(bytes, start, true);
-				this.#scheduleFlush();
+				this.writer.ping(bytes, start, true);
+				this.scheduleFlush();
 			}
-		} else if (type === frameType.goaway && end - start < 8) {
-			throw new ConnectionError(errorCode.frameSizeError, "a GOAWAY frame is too short");
+		} else if (type === frameType.goaway) {
+			if (end - start < 8) {
+				throw new ConnectionError(errorCode.frameSizeError, "a GOAWAY frame is too short");
+			}
+			const lastStreamId = bytes.readUInt32BE(start) & maxInt31;
+			this.onGoaway(lastStreamId, bytes.readUInt32BE(start + 4), bytes.subarray(start + 8, end));
 		}
 	}
 
@@ -521,38 +502,42 @@ export class Connection implements Http2Connection {
 		if ((end - start) % 6 !== 0) {
 			throw new ConnectionError(errorCode.frameSizeError, "a SETTINGS frame has the wrong size");
 		}
-		if ((end - start) / 6 > this.#limits.maxSettings) {
+		if ((end - start) / 6 > this.limits.maxSettings) {
 			throw new ConnectionError(
 				errorCode.enhanceYourCalm,
 				"a SETTINGS frame has too many parameters",
 			);
 		}
-		const windowBefore = this.#peer.initialWindowSize;
+		const windowBefore = this.peer.initialWindowSize;
 		for (let position = start; position < end; position += 6) {
 			const identifier = bytes.readUInt16BE(position);
-			this.#peer.apply(identifier, bytes.readUInt32BE(position + 2));
+			this.peer.apply(identifier, bytes.readUInt32BE(position + 2));
 			if (identifier === setting.headerTableSize) {
 				// In order: a table that was 0 in between has lost its entries.
-				this.#streams.setEncoderLimit(this.#peer.headerTableSize);
+				this.streams.setEncoderLimit(this.peer.headerTableSize);
 			}
 		}
 		// Once for the whole frame: it costs a look at every stream.
-		this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);
-		this.#writer.settingsAck();
-		this.#scheduleFlush();
+		this.streams.changeSendWindows(this.peer.initialWindowSize - windowBefore);
+		this.writer.settingsAck();
+		this.scheduleFlush();
 		if (!this.#hasPeerSettings) {
 			this.#hasPeerSettings = true;
 			this.#deadline?.cancel();
 		}
+		this.onSettings();
 	}
 
 	#onSettingsAcknowledged(): void {
 		if (this.#isSettingsAcknowledged) {
-			throw new ConnectionError(errorCode.protocolError, "the client acknowledged SETTINGS twice");
+			throw new ConnectionError(
+				errorCode.protocolError,
+				`the ${this.peerName} acknowledged SETTINGS twice`,
+			);
 		}
 		this.#isSettingsAcknowledged = true;
-		this.#decoder.setLimit(this.#limits.headerTableBytes);
-		this.#streams.onSettingsAcknowledged();
+		this.#decoder.setLimit(this.limits.headerTableBytes);
+		this.streams.onSettingsAcknowledged();
 	}
 }
 

@@ -1,20 +1,21 @@
 import { ConnectionError, errorCode } from "../error-code.ts";
 import type { DecodedBlock, HpackDecoder } from "../hpack/decoder.ts";
 import { HpackError } from "../hpack/hpack-error.ts";
-import type { Http2Counters, RequestHead } from "../http2.ts";
-import { type MalformedHead, parseRequestHead } from "../message/request-head.ts";
+import type { Fields, Http2Counters } from "../http2.ts";
+import type { MalformedHead } from "../message/malformed-head.ts";
 
 /** A head whose fields are larger than allowed. */
 export interface TooLargeHead {
 	readonly listBytes: number;
 }
 
-export type DecodedHead = RequestHead | MalformedHead | TooLargeHead;
+/** A decoded block, or what is wrong with it. */
+export type Decoded<Head> = Head | MalformedHead | TooLargeHead;
 
-interface CachedHead {
+interface CachedHead<Head> {
 	readonly block: Buffer;
 	readonly generation: number;
-	readonly head: DecodedHead;
+	readonly head: Decoded<Head>;
 }
 
 /** The number of remembered blocks, and the largest in bytes: at most 8 KiB per connection. */
@@ -25,27 +26,35 @@ const maxCachedBytes = 512;
 const bombFactor = 64;
 
 /**
- * Decodes the header blocks of a connection. Clients send the same requests again: a block that changed nothing in
- * the table keeps its meaning until another block changes it, and is found by its bytes.
+ * Decodes the header blocks of a connection. Peers send the same heads again: a block that changed nothing in the table
+ * keeps its meaning until another block changes it, and is found by its bytes.
  *
  * Invariant: an entry is only used in the generation of the table in which it was decoded, and was decoded without
  * changing it.
  */
-export class HeadDecoder {
+export class HeadDecoder<Head extends object> {
 	readonly #decoder: HpackDecoder;
 	readonly #maxListBytes: number;
 	readonly #counters: Http2Counters;
-	readonly #cache: CachedHead[] = [];
+	readonly #parse: (fields: Fields) => Head | MalformedHead;
+	readonly #cache: CachedHead<Head>[] = [];
 	#nextCached = 0;
 
-	constructor(decoder: HpackDecoder, maxListBytes: number, counters: Http2Counters) {
+	/** @param parse - reads the fields of a head. */
+	constructor(
+		decoder: HpackDecoder,
+		maxListBytes: number,
+		counters: Http2Counters,
+		parse: (fields: Fields) => Head | MalformedHead,
+	) {
 		this.#decoder = decoder;
 		this.#maxListBytes = maxListBytes;
 		this.#counters = counters;
+		this.#parse = parse;
 	}
 
 	/** @throws ConnectionError if the block is malformed. */
-	head(bytes: Buffer, start: number, end: number): DecodedHead {
+	head(bytes: Buffer, start: number, end: number): Decoded<Head> {
 		const length = end - start;
 		const { generation } = this.#decoder;
 		if (length <= maxCachedBytes) {
@@ -61,7 +70,7 @@ export class HeadDecoder {
 			}
 		}
 		const { fields, listBytes } = this.decode(bytes, start, end);
-		const head = listBytes > this.#maxListBytes ? { listBytes } : parseRequestHead(fields);
+		const head = listBytes > this.#maxListBytes ? { listBytes } : this.#parse(fields);
 		if (length <= maxCachedBytes && generation === this.#decoder.generation) {
 			const block = Buffer.from(bytes.subarray(start, end));
 			this.#cache[this.#nextCached] = { block, generation, head };

@@ -4,7 +4,7 @@ import type { FrameWriter } from "../frames/frame-writer.ts";
 import type { HpackEncoder } from "../hpack/encoder.ts";
 import type { Http2Limits } from "../http2.ts";
 import type { PeerSettings } from "./peer-settings.ts";
-import type { ServerStream } from "./stream.ts";
+import type { Stream } from "./stream.ts";
 
 /**
  * The bytes passed to the socket in one iteration of the event loop, limited so that a large response does not delay
@@ -13,7 +13,7 @@ import type { ServerStream } from "./stream.ts";
 const iterationBytes = 256 * 1024;
 
 /**
- * Sends the bodies and ends of responses as far as the peer's credit and the socket allow.
+ * Sends bodies and their ends as far as the peer's credit and the socket allow.
  *
  *     write ──▶ queue of the stream ──▶ ready ──▶ output ──▶ socket
  *                 waits for credit       waits for credit of the connection, for the socket, or for the next iteration
@@ -31,16 +31,16 @@ export class Sender {
 	readonly #encoder: HpackEncoder;
 	readonly #peer: PeerSettings;
 	readonly #limits: Http2Limits;
-	readonly #onLocalEnd: (stream: ServerStream) => void;
-	#ready: ServerStream[] = [];
-	#drained: ServerStream[] = [];
+	readonly #onLocalEnd: (stream: Stream) => void;
+	#ready: Stream[] = [];
+	#drained: Stream[] = [];
 
 	constructor(
 		writer: FrameWriter,
 		encoder: HpackEncoder,
 		peer: PeerSettings,
 		limits: Http2Limits,
-		onLocalEnd: (stream: ServerStream) => void,
+		onLocalEnd: (stream: Stream) => void,
 	) {
 		this.#writer = writer;
 		this.#encoder = encoder;
@@ -65,7 +65,7 @@ export class Sender {
 	 *
 	 * @returns an error code with which to reset the stream instead.
 	 */
-	send(stream: ServerStream, bytes: Uint8Array | undefined): number | undefined {
+	send(stream: Stream, bytes: Uint8Array | undefined): number | undefined {
 		if (stream.unsentBytes === 0 && this.#mayFrame(stream, bytes?.length ?? 0)) {
 			this.#frame(stream, bytes);
 			return undefined;
@@ -82,7 +82,7 @@ export class Sender {
 	}
 
 	/** Adds a stream to the ready ones if it can send now. To be called after it received credit or bytes. */
-	check(stream: ServerStream): void {
+	check(stream: Stream): void {
 		const hasCredit = stream.sendWindow > 0 || stream.unsentBytes === 0;
 		if (!stream.isReady && !stream.isClosed && stream.wantsToSend && hasCredit) {
 			stream.isReady = true;
@@ -114,12 +114,12 @@ export class Sender {
 	}
 
 	/** Drops the waiting bytes of a closed stream. */
-	drop(stream: ServerStream): void {
+	drop(stream: Stream): void {
 		this.unsentBytes -= stream.dropQueue();
 	}
 
 	/** Returns the streams whose bytes have all been sent since the last call. */
-	takeDrained(): readonly ServerStream[] {
+	takeDrained(): readonly Stream[] {
 		if (this.#drained.length === 0) {
 			return this.#drained;
 		}
@@ -129,7 +129,7 @@ export class Sender {
 	}
 
 	/** Lists a stream that needs a notice, once all its bytes are in the output. */
-	noteDrained(stream: ServerStream): void {
+	noteDrained(stream: Stream): void {
 		if (stream.needsDrain && stream.unsentBytes === 0 && !stream.isDrained) {
 			stream.isDrained = true;
 			this.#drained.push(stream);
@@ -141,7 +141,7 @@ export class Sender {
 	}
 
 	/** Whether a whole piece can be sent in one frame, ahead of no other stream. */
-	#mayFrame(stream: ServerStream, length: number): boolean {
+	#mayFrame(stream: Stream, length: number): boolean {
 		return (
 			this.#ready.length === 0 &&
 			length <= this.window &&
@@ -151,7 +151,7 @@ export class Sender {
 		);
 	}
 
-	#sendOne(stream: ServerStream): void {
+	#sendOne(stream: Stream): void {
 		if (stream.unsentBytes === 0) {
 			this.#frame(stream, undefined);
 			return;
@@ -164,7 +164,7 @@ export class Sender {
 	}
 
 	/** Writes a DATA frame if there are bytes, and the stream's end if nothing else waits. */
-	#frame(stream: ServerStream, bytes: Uint8Array | undefined): void {
+	#frame(stream: Stream, bytes: Uint8Array | undefined): void {
 		const isLast = stream.hasEnd && stream.unsentBytes === 0;
 		const endsWithData = isLast && stream.trailers === undefined;
 		if (bytes !== undefined || endsWithData) {

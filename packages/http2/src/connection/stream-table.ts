@@ -47,7 +47,7 @@ export class StreamTable<Stream extends { readonly id: number }> implements Iter
 	}
 
 	/** Removes a stream. Returns whether it was in the table. */
-	delete(stream: Stream): boolean {
+	delete(stream: { readonly id: number }): boolean {
 		let free = this.#slotOf(stream.id);
 		if (this.#slots[free] !== stream) {
 			return false;

@@ -1,11 +1,4 @@
-import type {
-	Fields,
-	Http2Limits,
-	Http2Stream,
-	RequestHead,
-	ResetOrigin,
-	StreamHandler,
-} from "../http2.ts";
+import type { Fields, Http2Limits, ResetOrigin, StreamHandler } from "../http2.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 
 /** What a stream needs from its connection. */
@@ -13,19 +6,15 @@ export interface StreamHost {
 	readonly limits: Http2Limits;
 	/** @throws Error if the fields of a response, or of trailers (status 0), would be malformed. */
 	checkFields(status: number, fields: Fields): void;
-	/** Sends a response's head. */
-	sendHead(stream: ServerStream, status: number, fields: Fields, endStream: boolean): void;
-	/** Sends the head of an informational response. */
-	sendContinue(stream: ServerStream): void;
 	/** All that was written is in the output: the stream gets a notice when the socket has taken it. */
-	noteDrained(stream: ServerStream): void;
+	noteDrained(stream: Stream): void;
 	/** Sends what the stream wants to send, at once or later. Returns false if the stream was reset instead. */
-	send(stream: ServerStream, bytes: Uint8Array | undefined): boolean;
+	send(stream: Stream, bytes: Uint8Array | undefined): boolean;
 	/** Returns credit that a handler has consumed. */
-	returnCredit(stream: ServerStream, byteCount: number): void;
+	returnCredit(stream: Stream, byteCount: number): void;
 	/** Sends RST_STREAM and closes the stream. */
-	resetStream(stream: ServerStream, code: number): void;
-	handlerFailed(stream: ServerStream, error: unknown): void;
+	resetStream(stream: Stream, code: number): void;
+	handlerFailed(stream: Stream, error: unknown): void;
 }
 
 type Ended = { readonly code: number; readonly origin: ResetOrigin };
@@ -33,8 +22,8 @@ type Ended = { readonly code: number; readonly origin: ResetOrigin };
 const noBytes: Uint8Array = new Uint8Array(0);
 
 /**
- * A stream that the client has opened, RFC 9113, section 5.1. There are no pushed streams, which leaves these
- * states, kept as two flags:
+ * A stream that the client has opened, as either side sees it, RFC 9113, section 5.1. There are no pushed streams, which
+ * leaves these states, kept as two flags:
  *
  *                       HEADERS
  *              idle ──────────────▶ open
@@ -49,13 +38,15 @@ const noBytes: Uint8Array = new Uint8Array(0);
  * Invariants: `unsentBytes` is the number of bytes in `#queue` after `#queueOffset`; a closed stream has none, and
  * is in no list of the connection but that of notices.
  */
-export class ServerStream implements Http2Stream {
-	readonly id: number;
-	readonly head: RequestHead;
+export abstract class Stream {
+	/** 0 as long as it has none. */
+	id: number;
+	/** The number of bytes that the peer has announced for the body; -1 if it has not. */
+	contentLength: number;
 	readonly receiveWindow: ReceiveWindow;
 	/** The bytes that the peer accepts; negative after it has lowered its initial window. */
 	sendWindow: number;
-	isRemoteEnded: boolean;
+	isRemoteEnded = false;
 	isLocalEnded = false;
 	isClosed = false;
 	/** Whether the stream is in the connection's list of those that want to send. */
@@ -77,22 +68,20 @@ export class ServerStream implements Http2Stream {
 	#queue: Uint8Array[] = [];
 	#queueStart = 0;
 	#queueOffset = 0;
-	#hasHead = false;
-	#hasEnd = false;
+	/** Whether the application has ended the body, which may still be waiting. */
+	hasEnd = false;
 	readonly #host: StreamHost;
 
 	constructor(
 		host: StreamHost,
 		id: number,
-		head: RequestHead,
-		isRemoteEnded: boolean,
+		contentLength: number,
 		receiveWindowBytes: number,
 		sendWindow: number,
 	) {
 		this.#host = host;
 		this.id = id;
-		this.head = head;
-		this.isRemoteEnded = isRemoteEnded;
+		this.contentLength = contentLength;
 		this.receiveWindow = new ReceiveWindow(receiveWindowBytes);
 		this.sendWindow = sendWindow;
 		this.initialSendWindow = sendWindow;
@@ -102,26 +91,11 @@ export class ServerStream implements Http2Stream {
 		return Math.max(0, this.initialSendWindow - this.sendWindow);
 	}
 
-	continue(): void {
-		if (!this.#hasHead && !this.isClosed) {
-			this.#host.sendContinue(this);
-		}
-	}
+	/** Whether the peer may send data now: its head has arrived. */
+	abstract get acceptsData(): boolean;
 
-	respond(status: number, fields: Fields, endStream = false): void {
-		if (this.#hasHead) {
-			throw new Error(`stream ${this.id} already has a response`);
-		}
-		if (!Number.isInteger(status) || status < 200 || status > 999) {
-			throw new Error(`the status must be from 200 to 999, got: ${status}`);
-		}
-		this.#host.checkFields(status, fields);
-		this.#hasHead = true;
-		this.#hasEnd = endStream;
-		if (!this.isClosed) {
-			this.#host.sendHead(this, status, fields, endStream);
-		}
-	}
+	/** @throws Error if no bytes can be written, because there is no head yet. */
+	protected abstract checkHead(): void;
 
 	write(bytes: Uint8Array): boolean {
 		this.#checkWritable();
@@ -143,7 +117,7 @@ export class ServerStream implements Http2Stream {
 		if (trailers !== undefined) {
 			this.#host.checkFields(0, trailers);
 		}
-		this.#hasEnd = true;
+		this.hasEnd = true;
 		if (!this.isClosed) {
 			this.trailers = trailers?.length === 0 ? undefined : trailers;
 			this.#host.send(this, bytes.length === 0 ? undefined : bytes);
@@ -169,17 +143,10 @@ export class ServerStream implements Http2Stream {
 	}
 
 	#checkWritable(): void {
-		if (!this.#hasHead) {
-			throw new Error(`stream ${this.id} needs a response first`);
+		this.checkHead();
+		if (this.hasEnd) {
+			throw new Error(`the body of stream ${this.id} has ended`);
 		}
-		if (this.#hasEnd) {
-			throw new Error(`the response of stream ${this.id} has ended`);
-		}
-	}
-
-	/** Whether the handler has ended the response, which may still be waiting. */
-	get hasEnd(): boolean {
-		return this.#hasEnd;
 	}
 
 	/** Whether the handler has been notified of the end. */
@@ -189,7 +156,7 @@ export class ServerStream implements Http2Stream {
 
 	/** Whether there is something to send, credit or not. */
 	get wantsToSend(): boolean {
-		return this.unsentBytes > 0 || (this.#hasEnd && !this.isLocalEnded);
+		return this.unsentBytes > 0 || (this.hasEnd && !this.isLocalEnded);
 	}
 
 	/** Adds bytes to those that wait. */

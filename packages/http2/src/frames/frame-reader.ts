@@ -15,21 +15,24 @@ export type FrameListener = (
 ) => void;
 
 /**
- * Cuts a client's bytes into frames, after its preface. A frame that lies within one chunk is not copied; one that
+ * Cuts a peer's bytes into frames. A frame that lies within one chunk is not copied; one that
  * is spread over chunks is assembled in a buffer of its own, of at most the allowed size.
  */
 export class FrameReader {
 	readonly #maxFrameBytes: number;
 	readonly #listener: FrameListener;
-	#prefaceBytes = 0;
+	/** The bytes of the preface that have arrived. */
+	#prefaceBytes: number;
 	#isStopped = false;
 	/** A frame that has arrived in part: a buffer for its header or, once its length is known, for all of it. */
 	#partial: Buffer | undefined;
 	#filled = 0;
 
-	constructor(maxFrameBytes: number, listener: FrameListener) {
+	/** @param expectsPreface - whether the bytes are those of a client, and begin with its preface. */
+	constructor(maxFrameBytes: number, expectsPreface: boolean, listener: FrameListener) {
 		this.#maxFrameBytes = maxFrameBytes;
 		this.#listener = listener;
+		this.#prefaceBytes = expectsPreface ? 0 : clientPreface.length;
 	}
 
 	/** Frames after this call are dropped, including the rest of the chunk that is being read. */

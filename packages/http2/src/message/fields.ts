@@ -59,7 +59,7 @@ export function problemOfTrailers(fields: Fields): string | undefined {
  *
  * @throws Error if it would be malformed.
  */
-export function checkResponseFields(fields: Fields): void {
+export function checkSentFields(fields: Fields): void {
 	if (fields.length % 2 !== 0) {
 		throw new Error("fields must be pairs of a name and a value");
 	}
@@ -67,9 +67,34 @@ export function checkResponseFields(fields: Fields): void {
 	if (problem !== undefined) {
 		throw new Error(problem);
 	}
+	checkLatin1(fields);
+}
+
+/** @throws Error if a value has characters that no byte represents. */
+export function checkLatin1(fields: Fields): void {
 	for (let index = 1; index < fields.length; index += 2) {
 		if (!/^[\0-\xff]*$/.test(fields[index] ?? "")) {
 			throw new Error(`field ${fields[index - 1]} has characters beyond Latin-1`);
 		}
 	}
+}
+
+/** The value of `content-length` in bytes: -1 if there is none, undefined if it is not a number or repeated. */
+export function contentLengthOf(fields: Fields): number | undefined {
+	const text = fieldValue(fields, "content-length");
+	if (text === undefined) {
+		return -1;
+	}
+	return /^\d{1,15}$/.test(text) && countOf(fields, "content-length") === 1
+		? Number(text)
+		: undefined;
+}
+
+/** How many fields have a name. */
+export function countOf(fields: Fields, name: string): number {
+	let count = 0;
+	for (let index = 0; index < fields.length; index += 2) {
+		count += fields[index] === name ? 1 : 0;
+	}
+	return count;
 }

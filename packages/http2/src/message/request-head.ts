@@ -1,10 +1,6 @@
 import type { Fields, RequestHead } from "../http2.ts";
-import { fieldValue, problemOfField } from "./fields.ts";
-
-/** A head that breaks the rules of RFC 9113, section 8. */
-export interface MalformedHead {
-	readonly problem: string;
-}
+import { contentLengthOf, countOf, fieldValue, problemOfTrailers } from "./fields.ts";
+import type { MalformedHead } from "./malformed-head.ts";
 
 /** Builds a request's head from its decoded fields: RFC 9113, sections 8.2, 8.3 and 8.5. */
 export function parseRequestHead(decoded: Fields): RequestHead | MalformedHead {
@@ -17,13 +13,10 @@ export function parseRequestHead(decoded: Fields): RequestHead | MalformedHead {
 		}
 	}
 	const fields = decoded.slice(index);
-	for (let field = 0; field < fields.length; field += 2) {
-		const problem = problemOfField(fields[field] ?? "", fields[field + 1] ?? "");
-		if (problem !== undefined) {
-			return { problem };
-		}
-	}
-	const problem = problemOfPseudoFields(pseudo) ?? problemOfHost(pseudo.authority, fields);
+	const problem =
+		problemOfTrailers(fields) ??
+		problemOfPseudoFields(pseudo) ??
+		problemOfHost(pseudo.authority, fields);
 	if (problem !== undefined) {
 		return { problem };
 	}
@@ -123,23 +116,4 @@ function problemOfHost(authority: string | undefined, fields: Fields): string | 
 	return countOf(fields, "host") === 1 && authoritySyntax.test(host)
 		? undefined
 		: "host is repeated, or has an invalid value";
-}
-
-/** -1 if there is none; undefined if it is wrong. */
-function contentLengthOf(fields: Fields): number | undefined {
-	const text = fieldValue(fields, "content-length");
-	if (text === undefined) {
-		return -1;
-	}
-	return /^\d{1,15}$/.test(text) && countOf(fields, "content-length") === 1
-		? Number(text)
-		: undefined;
-}
-
-function countOf(fields: Fields, name: string): number {
-	let count = 0;
-	for (let index = 0; index < fields.length; index += 2) {
-		count += fields[index] === name ? 1 : 0;
-	}
-	return count;
 }

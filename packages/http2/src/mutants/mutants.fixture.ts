@@ -54,8 +54,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "changes the windows of open streams by the difference to the protocol's initial window",
 		file: "connection/connection.ts",
-		find: "this.#streams.changeSendWindows(this.#peer.initialWindowSize - windowBefore);",
-		replace: "this.#streams.changeSendWindows(this.#peer.initialWindowSize - initialWindow);",
+		find: "this.streams.changeSendWindows(this.peer.initialWindowSize - windowBefore);",
+		replace: "this.streams.changeSendWindows(this.peer.initialWindowSize - initialWindow);",
 	},
 	{
 		name: "drops the bytes that wait when a response ends with trailers",
@@ -102,14 +102,14 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "does not return the credit of a stream that is reset",
 		file: "connection/streams.ts",
-		find: "			this.sender.drop(stream);\n			this.#returnToConnection(stream.receiveWindow.unconsumed);",
+		find: "			this.sender.drop(stream);\n			this.returnToConnection(stream.receiveWindow.unconsumed);",
 		replace: "			this.sender.drop(stream);",
 	},
 	{
 		name: "does not return the credit of a stream that has finished",
 		file: "connection/streams.ts",
-		find: "			this.#returnToConnection(stream.receiveWindow.unconsumed);\n			this.#host.streamErrors",
-		replace: "			this.#host.streamErrors",
+		find: "			this.returnToConnection(stream.receiveWindow.unconsumed);\n			this.host.streamErrors",
+		replace: "			this.host.streamErrors",
 	},
 	{
 		name: "refuses the last byte of a stream's window",
@@ -126,8 +126,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "does not notify handlers of streams that finish while the connection ends",
 		file: "connection/streams.ts",
-		find: "const streams = [...this.#finished, ...this.#open];",
-		replace: "const streams = [...this.#open];",
+		find: "const streams = [...this.#finished, ...this.open];",
+		replace: "const streams = [...this.open];",
 	},
 	{
 		name: "does not catch internal errors",
