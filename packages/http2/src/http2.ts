@@ -87,6 +87,29 @@ export interface Http2Stream {
 	reset(code: number): void;
 }
 
+/**
+ * Receives the events of one request that this side has made: first `onHead`, with the head of the response, and then
+ * those of a `StreamHandler`. `onReset` may come at any time.
+ */
+export interface ResponseHandler extends StreamHandler {
+	/** Informational responses are dropped. */
+	onHead(status: number, fields: Fields): void;
+}
+
+/**
+ * One request of this side, and its response. Calls on a stream that was reset do nothing. The methods are those of
+ * `Http2Stream`, for the body of the request and the credit of the response.
+ */
+export interface Http2ClientStream
+	extends Pick<Http2Stream, "unsentBytes" | "isClosed" | "write" | "consume" | "reset"> {
+	/** 0 while the request waits because the server has as many open as it accepts. */
+	readonly id: number;
+	/** Whether all of the request has been sent. */
+	readonly isLocalEnded: boolean;
+	/** Ends the request, optionally with final bytes and trailers. */
+	end(bytes?: Uint8Array, trailers?: Fields): void;
+}
+
 /** Called for each request with a valid head, before its body. */
 export type RequestHandler = (
 	stream: Http2Stream,
@@ -122,6 +145,29 @@ export interface Http2Connection {
 	close(): Promise<Http2CloseReason>;
 	/** Sends GOAWAY, resets all streams, and ends the socket. */
 	destroy(code?: number): void;
+}
+
+/** One connection to a server. */
+export interface Http2ClientConnection
+	extends Pick<Http2Connection, "counters" | "activeStreams" | "unsentBytes" | "closed" | "ping"> {
+	/** Whether it accepts requests: it has not been closed, and the server has not announced its end. */
+	readonly isOpen: boolean;
+	/** The streams that the server accepts at the same time. Further requests wait. */
+	readonly maxConcurrentStreams: number;
+
+	/**
+	 * Makes a request, whose body follows: call `end` even if there is none.
+	 *
+	 * @param fields - `:method` first, the other pseudo-header fields, and then the rest. Requests that repeat are encoded once.
+	 * @throws Error if the connection is not open, or if the request would be malformed.
+	 */
+	request(fields: Fields, handler: ResponseHandler): Http2ClientStream;
+	/** Accepts no further requests, lets those that were made finish, and ends the socket. Resolves with `closed`. */
+	close(): Promise<Http2CloseReason>;
+	/** Sends GOAWAY, resets all streams, and ends the socket. */
+	destroy(code?: number): void;
+	/** Whether the connection keeps the process alive, as it does at first. */
+	keepAlive(keeps: boolean): void;
 }
 
 /** Why a connection closed. */
@@ -221,4 +267,17 @@ export interface ConnectionOptions {
 export interface ServeOptions extends ConnectionOptions {
 	/** Bytes from the client that were already read from the socket, such as the preface. */
 	readonly head?: Uint8Array;
+}
+
+/** Options of `connectHttp2`. */
+export interface ConnectOptions extends ConnectionOptions {
+	/** Called for each SETTINGS of the server, once it has been applied. */
+	readonly onSettings?: () => void;
+	/**
+	 * Called when the server announces the end of the connection, before the streams above `lastStreamId` are reset with
+	 * REFUSED_STREAM: the server has not processed them. With another code than NO_ERROR, the connection ends at once.
+	 */
+	readonly onGoaway?: (lastStreamId: number, code: number, debugData: Uint8Array) => void;
+	/** Called once, when the connection has ended, before its streams are reset. */
+	readonly onEnding?: (reason: Http2CloseReason) => void;
 }

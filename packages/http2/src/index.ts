@@ -1,6 +1,10 @@
+export { connectHttp2 } from "./connect.ts";
 export { errorCode } from "./error-code.ts";
 export type {
+	ConnectOptions,
 	Fields,
+	Http2ClientConnection,
+	Http2ClientStream,
 	Http2CloseReason,
 	Http2Connection,
 	Http2Counters,
@@ -10,6 +14,7 @@ export type {
 	RequestHandler,
 	RequestHead,
 	ResetOrigin,
+	ResponseHandler,
 	ServeOptions,
 	StreamHandler,
 } from "./http2.ts";

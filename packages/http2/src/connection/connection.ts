@@ -1,3 +1,4 @@
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Clock, systemClock, type Timer } from "@plinth/runtime";
 import { ConnectionError, errorCode } from "../error-code.ts";
@@ -108,6 +109,17 @@ export abstract class Connection {
 	}
 
 	// ── What the application calls ──
+
+	/** Whether the socket keeps the process alive; it does by default. */
+	keepAlive(keeps: boolean): void {
+		if (this.#socket instanceof Socket) {
+			if (keeps) {
+				this.#socket.ref();
+			} else {
+				this.#socket.unref();
+			}
+		}
+	}
 
 	async ping(): Promise<number> {
 		if (this.isEnded) {
@@ -330,11 +342,18 @@ export abstract class Connection {
 		return this.state === "ending" || this.state === "closed";
 	}
 
-	/** Ends the connection because of an error. */
+	/** Ends the connection, and tells the peer why. */
 	protected fail(code: number, message: string): void {
 		if (!this.isEnded) {
-			this.#reason = { code, message };
 			this.writer.goaway(this.lastStreamId, code, message);
+			this.endWith({ code, message });
+		}
+	}
+
+	/** Ends the connection. */
+	protected endWith(reason: Http2CloseReason): void {
+		if (!this.isEnded) {
+			this.#reason = reason;
 			this.end();
 		}
 	}

@@ -8,11 +8,13 @@ import {
 } from "../frames/frame.ts";
 import { initialTableSize } from "../hpack/decoder.ts";
 
-/** What the client has declared, RFC 9113, section 6.5.2. A server that pushes nothing needs only these. */
+/** What the peer has declared, RFC 9113, section 6.5.2. Where nothing is pushed, only these are needed. */
 export class PeerSettings {
 	headerTableSize = initialTableSize;
 	initialWindowSize = initialWindow;
 	maxFrameBytes = initialMaxFrameBytes;
+	/** The streams that this side may have open. Before the peer declares its limit, the smallest one that is recommended. */
+	maxConcurrentStreams = 100;
 
 	/**
 	 * Applies one parameter. Unknown ones are ignored.
@@ -23,6 +25,9 @@ export class PeerSettings {
 		switch (identifier) {
 			case setting.headerTableSize:
 				this.headerTableSize = value;
+				break;
+			case setting.maxConcurrentStreams:
+				this.maxConcurrentStreams = value;
 				break;
 			case setting.enablePush:
 			case setting.noRfc7540Priorities:

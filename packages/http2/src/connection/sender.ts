@@ -19,7 +19,7 @@ const iterationBytes = 256 * 1024;
  *                 waits for credit       waits for credit of the connection, for the socket, or for the next iteration
  *
  * Ready streams send one frame after the other, one of each stream. Invariants: a stream is ready if it wants to send
- * and its own window allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
+ * has an identifier, and its own window allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
  */
 export class Sender {
 	/** The connection's credit. */
@@ -84,7 +84,8 @@ export class Sender {
 	/** Adds a stream to the ready ones if it can send now. To be called after it received credit or bytes. */
 	check(stream: Stream): void {
 		const hasCredit = stream.sendWindow > 0 || stream.unsentBytes === 0;
-		if (!stream.isReady && !stream.isClosed && stream.wantsToSend && hasCredit) {
+		const isOpen = stream.id !== 0 && !stream.isClosed;
+		if (!stream.isReady && isOpen && stream.wantsToSend && hasCredit) {
 			stream.isReady = true;
 			this.#ready.push(stream);
 		}
@@ -143,6 +144,7 @@ export class Sender {
 	/** Whether a whole piece can be sent in one frame, ahead of no other stream. */
 	#mayFrame(stream: Stream, length: number): boolean {
 		return (
+			stream.id !== 0 &&
 			this.#ready.length === 0 &&
 			length <= this.window &&
 			length <= Math.max(0, stream.sendWindow) &&
@@ -180,9 +182,6 @@ export class Sender {
 		}
 		if (isLast) {
 			this.#onLocalEnd(stream);
-			// With the request, the stream ends as well, and gets that notice instead.
-			stream.needsDrain ||= !stream.isClosed;
-			this.noteDrained(stream);
 		}
 	}
 }

@@ -82,10 +82,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 		this.#assembly = new HeaderBlockAssembly(limits);
 		this.closed = new ClosedStreams(Math.max(256, 2 * limits.maxConcurrentStreams));
 		this.streamWindowBytes = Math.max(limits.streamWindowBytes, initialWindow);
-		this.sender = new Sender(writer, this.encoder, peer, limits, (stream) => {
-			stream.isLocalEnded = true;
-			this.finishIfEnded(stream);
-		});
+		this.sender = new Sender(writer, this.encoder, peer, limits, (stream) => this.endLocal(stream));
 	}
 
 	/** Streams that are not closed. */
@@ -190,7 +187,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 	}
 
 	onRstStream(id: number, code: number): void {
-		this.#checkNotIdle(id);
+		this.checkNotIdle(id);
 		this.host.counters.resetsReceived++;
 		this.takeStreamError();
 		const stream = this.open.get(id);
@@ -214,7 +211,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			this.host.scheduleFlush();
 			return;
 		}
-		this.#checkNotIdle(id);
+		this.checkNotIdle(id);
 		const stream = this.open.get(id);
 		if (stream === undefined) {
 			this.takeControlFrame();
@@ -224,7 +221,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			this.failStream(stream, errorCode.flowControlError);
 		} else {
 			stream.sendWindow += increment;
-			this.#wake(stream);
+			this.wake(stream);
 		}
 	}
 
@@ -257,7 +254,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			}
 			stream.sendWindow += by;
 			stream.initialSendWindow += by;
-			this.#wake(stream);
+			this.wake(stream);
 		}
 	}
 
@@ -384,6 +381,15 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 
 	// ── Ends of streams ──
 
+	/** A stream was removed from those that are open, unless the connection has ended. */
+	protected streamClosed(): void {}
+
+	/** The end of the body is in the output. */
+	protected endLocal(stream: Stream): void {
+		stream.isLocalEnded = true;
+		this.finishIfEnded(stream);
+	}
+
 	protected endRemote(stream: Stream, trailers: Fields): void {
 		stream.isRemoteEnded = true;
 		stream.deliverEnd(trailers);
@@ -398,6 +404,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			this.host.streamErrors.refund();
 			this.#finished.push(stream);
 			this.host.scheduleFlush();
+			this.streamClosed();
 		}
 	}
 
@@ -407,6 +414,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			this.sender.drop(stream);
 			this.returnToConnection(stream.receiveWindow.unconsumed);
 			this.host.scheduleFlush();
+			this.streamClosed();
 			stream.deliverReset(code, origin);
 		}
 	}
@@ -429,7 +437,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 			this.failStream(stream, errorCode.streamClosed);
 			return;
 		}
-		this.#checkNotIdle(id);
+		this.checkNotIdle(id);
 		this.onClosedStream(id);
 	}
 
@@ -448,7 +456,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 		this.takeControlFrame();
 	}
 
-	#checkNotIdle(id: number): void {
+	protected checkNotIdle(id: number): void {
 		if (id === 0 || id % 2 === 0 || id > this.highestId) {
 			throw new ConnectionError(errorCode.protocolError, `stream ${id} is idle`);
 		}
@@ -468,7 +476,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 		}
 	}
 
-	#wake(stream: Stream): void {
+	protected wake(stream: Stream): void {
 		if (stream.wantsToSend) {
 			this.sender.check(stream);
 			this.host.scheduleFlush();

@@ -1,9 +1,14 @@
-import { flag, frameHeaderBytes, frameType } from "./frame.ts";
+import { clientPreface, flag, frameHeaderBytes, frameType } from "./frame.ts";
 import { OutputBuffer } from "./output-buffer.ts";
 
 /** Writes the frames of one connection. They wait in `output`. */
 export class FrameWriter {
 	readonly output = new OutputBuffer();
+
+	/** The first bytes of a client. */
+	preface(): void {
+		this.output.write(clientPreface);
+	}
 
 	/** The bytes belong to the connection. */
 	data(streamId: number, bytes: Uint8Array, endStream: boolean): void {

@@ -1,7 +1,8 @@
 import { forEachSeed } from "@plinth/test-support";
 import { describe, it } from "vitest";
-import { compareServers } from "./differential.fixture.ts";
+import { compareImplementations } from "./differential.fixture.ts";
 
-describe("a server of this package, for many clients,", () => {
-	it("receives and sends the same as one of node:http2", () => forEachSeed(120, compareServers));
+describe("clients and servers of this package, in many sessions,", () => {
+	it("receive and send the same as those of node:http2", () =>
+		forEachSeed(120, compareImplementations));
 });

@@ -2,7 +2,8 @@ import { strict as assert } from "node:assert";
 import { once } from "node:events";
 import http2 from "node:http2";
 import { type Duplex, duplexPair } from "node:stream";
-import type { Fields } from "../http2.ts";
+import { connectHttp2 } from "../connect.ts";
+import type { Fields, Http2ClientConnection } from "../http2.ts";
 import { Draw } from "../properties/draw.fixture.ts";
 import { serveHttp2 } from "../serve.ts";
 
@@ -151,21 +152,71 @@ function sorted(fields: Fields): Fields {
 	return pairs.toSorted(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0)).flat();
 }
 
+/** Sends the exchanges' requests, and resolves with the responses when the connection has closed. */
+type Client = (
+	socket: Duplex,
+	exchanges: readonly Exchange[],
+	settings: http2.Settings,
+) => Promise<readonly Message[]>;
+
+const nodeClient: Client = async (socket, exchanges, settings) => {
+	const client = http2.connect("http://localhost", { createConnection: () => socket, settings });
+	const responses = await Promise.all(exchanges.map((exchange) => send(client, exchange)));
+	client.close();
+	await once(client, "close");
+	return responses;
+};
+
+const ownClient: Client = async (socket, exchanges, { initialWindowSize = 65_535 }) => {
+	const client = connectHttp2(socket, { limits: { streamWindowBytes: initialWindowSize } });
+	const responses = await Promise.all(exchanges.map((exchange) => request(client, exchange)));
+	await client.close();
+	return responses;
+};
+
+function request(client: Http2ClientConnection, exchange: Exchange): Promise<Message> {
+	const { headers, method, path, body, trailers } = exchange;
+	const pseudo = [":method", method, ":authority", "localhost:80", ":scheme", "http", ":path", path];
+	return new Promise((resolve, reject) => {
+		let head: Fields = [];
+		let responseTrailers: Fields = [];
+		const chunks: Buffer[] = [];
+		const stream = client.request([...pseudo, ...Object.entries(headers).flat()], {
+			onHead: (status, fields) => {
+				head = [":status", `${status}`, ...fields];
+			},
+			onData: (bytes) => {
+				chunks.push(Buffer.from(bytes));
+				stream.consume(bytes.length);
+			},
+			onEnd: (received) => {
+				responseTrailers = received;
+			},
+			onFinish: () =>
+				resolve({
+					head: sorted(head),
+					body: Buffer.concat(chunks).toString("latin1"),
+					trailers: sorted(responseTrailers),
+				}),
+			onReset: (code, origin) => reject(new Error(`reset with ${code} by ${origin}`)),
+		});
+		for (const piece of body) {
+			stream.write(piece);
+		}
+		stream.end(undefined, Object.entries(trailers).flat());
+	});
+}
+
 async function exchangeWith(
 	server: Server,
+	client: Client,
 	exchanges: readonly Exchange[],
 	settings: http2.Settings,
 ): Promise<{ readonly requests: readonly Message[]; readonly responses: readonly Message[] }> {
 	const [clientSocket, serverSocket] = duplexPair();
 	const requests: Message[] = [];
 	server(serverSocket, exchanges, requests);
-	const client = http2.connect("http://localhost", {
-		createConnection: () => clientSocket,
-		settings,
-	});
-	const responses = await Promise.all(exchanges.map((exchange) => send(client, exchange)));
-	client.close();
-	await once(client, "close");
+	const responses = await client(clientSocket, exchanges, settings);
 	return { requests, responses };
 }
 
@@ -202,18 +253,22 @@ async function send(client: http2.ClientHttp2Session, exchange: Exchange): Promi
 }
 
 /**
- * Sends the same requests to a server of this package and to one of node:http2, which must receive the same and give
- * their clients the same.
+ * Sends the same requests with the clients and to the servers of this package and of node:http2. All servers must receive
+ * the same, and all clients too.
  */
-export async function compareServers(seed: number): Promise<void> {
+export async function compareImplementations(seed: number): Promise<void> {
 	const draw = new Draw(seed);
 	const exchanges = Array.from({ length: 1 + draw.below(30) }, () => randomExchange(draw));
 	const settings = {
 		headerTableSize: draw.pick([0, 100, 4096, 65_536]),
 		initialWindowSize: draw.pick([1000, 65_535, 1_000_000]),
 	};
-	const own = await exchangeWith(ownServer, exchanges, settings);
-	const node = await exchangeWith(nodeServer, exchanges, settings);
-	assert.deepEqual(own.requests, node.requests);
-	assert.deepEqual(own.responses, node.responses);
+	const expected = await exchangeWith(nodeServer, nodeClient, exchanges, settings);
+	for (const [server, client] of [
+		[ownServer, nodeClient],
+		[nodeServer, ownClient],
+		[ownServer, ownClient],
+	] as const) {
+		assert.deepEqual(await exchangeWith(server, client, exchanges, settings), expected);
+	}
 }

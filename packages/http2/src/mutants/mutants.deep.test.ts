@@ -4,7 +4,7 @@ import { runMutant } from "./run-mutant.fixture.ts";
 
 const seeds = 200;
 
-describe(`${seeds} random sessions of each kind find a server that`, () => {
+describe(`${seeds} random sessions of each kind find a client or server that`, () => {
 	it.each(mutants)("$name", async (mutant) => {
 		const { isFound, output } = await runMutant(mutant, seeds);
 		expect(isFound, output).toBe(true);

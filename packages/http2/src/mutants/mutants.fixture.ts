@@ -42,13 +42,13 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "does not wake a stream that has got credit",
 		file: "connection/streams.ts",
-		find: "			stream.sendWindow += increment;\n			this.#wake(stream);",
+		find: "			stream.sendWindow += increment;\n			this.wake(stream);",
 		replace: "			stream.sendWindow += increment;",
 	},
 	{
 		name: "does not wake streams when the initial window grows",
 		file: "connection/streams.ts",
-		find: "			stream.initialSendWindow += by;\n			this.#wake(stream);",
+		find: "			stream.initialSendWindow += by;\n			this.wake(stream);",
 		replace: "			stream.initialSendWindow += by;",
 	},
 	{
@@ -170,5 +170,53 @@ export const mutants: readonly Mutant[] = [
 		file: "frames/frame-reader.ts",
 		find: "			position += copied;\n",
 		replace: "			position += copied + (this.#filled > 5000 ? 1 : 0);\n",
+	},
+	{
+		name: "makes more requests than its server accepts",
+		file: "client/client-streams.ts",
+		find: "if (this.open.size >= peer.maxConcurrentStreams) {",
+		replace: "if (this.open.size > peer.maxConcurrentStreams) {",
+	},
+	{
+		name: "does not send the requests that wait when one has ended",
+		file: "client/client-streams.ts",
+		find: "	protected override streamClosed(): void {\n		this.openWaiting();",
+		replace: "	protected override streamClosed(): void {",
+	},
+	{
+		name: "sends the body of a request that waits",
+		file: "connection/sender.ts",
+		find: "			stream.id !== 0 &&\n",
+		replace: "",
+	},
+	{
+		name: "forgets the requests that wait when the connection ends",
+		file: "client/client-streams.ts",
+		find: '			this.#dropWaiting(stream, code, "connection");',
+		replace: "			void [stream, code];",
+	},
+	{
+		name: "keeps the bytes of a request that is reset while it waits",
+		file: "client/client-streams.ts",
+		find: "		this.sender.drop(stream);\n		stream.deliverReset",
+		replace: "		stream.deliverReset",
+	},
+	{
+		name: "resets a request that its server still completes",
+		file: "client/client-streams.ts",
+		find: "id > lastStreamId",
+		replace: "id >= lastStreamId",
+	},
+	{
+		name: "delivers data before the head of a response",
+		file: "connection/streams.ts",
+		find: "!stream.acceptsData ||",
+		replace: "",
+	},
+	{
+		name: "ends a connection before its last response",
+		file: "client/client-connection.ts",
+		find: 'if (this.state === "draining" && this.streams.isIdle) {',
+		replace: 'if (this.state === "draining") {',
 	},
 ];

@@ -2,6 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { replay, seconds, seed } from "@plinth/test-support";
 import { expect, it, onTestFinished } from "vitest";
+import { checkBothSides } from "./both-sides.fixture.ts";
+import { fuzzClient } from "./client-fuzz.fixture.ts";
 import { checkFlowControl } from "./flow-model.fixture.ts";
 import { fuzz } from "./fuzz.fixture.ts";
 import { startWatchdog } from "./hang-watchdog.fixture.ts";
@@ -39,7 +41,7 @@ it("random sessions find no fault for an hour, and leave no memory behind", asyn
 	let longestMs = 0;
 	while (performance.now() < endMs) {
 		for (let count = 0; count < stretch && performance.now() < endMs; count++) {
-			for (const check of [fuzz, fuzz, fuzz, checkHpack, checkFlowControl]) {
+			for (const check of [fuzz, fuzz, fuzzClient, checkHpack, checkBothSides, checkFlowControl]) {
 				Atomics.store(progress, 0, seed + sessions);
 				longestMs = Math.max(longestMs, await run(check, seed + sessions));
 				sessions++;

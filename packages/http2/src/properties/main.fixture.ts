@@ -3,13 +3,15 @@
  *
  *     node src/properties/main.fixture.ts <number of seeds>
  */
+import { checkBothSides } from "./both-sides.fixture.ts";
+import { fuzzClient } from "./client-fuzz.fixture.ts";
 import { checkFlowControl } from "./flow-model.fixture.ts";
 import { fuzz } from "./fuzz.fixture.ts";
 import { checkHpack } from "./hpack-model.fixture.ts";
 
 const [, , seeds = "100"] = process.argv;
 for (let seed = 1; seed <= Number(seeds); seed++) {
-	for (const check of [checkFlowControl, checkHpack, fuzz]) {
+	for (const check of [checkFlowControl, checkHpack, checkBothSides, fuzz, fuzzClient]) {
 		await check(seed).catch((cause) => {
 			throw new Error(`seed ${seed} of ${check.name} fails`, { cause });
 		});

@@ -1,4 +1,5 @@
 import { HeadDecoder } from "../connection/head-decoder.ts";
+import type { Stream } from "../connection/stream.ts";
 import { noFields, Streams, type StreamsHost } from "../connection/streams.ts";
 import { errorCode } from "../error-code.ts";
 import { maxInt31 } from "../frames/frame.ts";
@@ -39,6 +40,13 @@ export class ServerStreams extends Streams<ServerStream> implements ServerStream
 
 	sendContinue(stream: ServerStream): void {
 		this.sendBlock(stream.id, 100, noFields, false);
+	}
+
+	protected override endLocal(stream: Stream): void {
+		super.endLocal(stream);
+		// With the request, the stream ends as well, and gets that notice instead.
+		stream.needsDrain ||= !stream.isClosed;
+		this.noteDrained(stream);
 	}
 
 	// ── Frames ──
