@@ -34,7 +34,7 @@ export interface StreamHandler {
 	 * A chunk of the body. It belongs to the handler. Each byte uses credit of the stream and of the connection,
 	 * until the handler returns the credit with `consume`.
 	 */
-	onData(bytes: Uint8Array): void;
+	onData(bytes: Buffer): void;
 	/** The request is complete. `trailers` is empty if it has none. */
 	onEnd(trailers: Fields): void;
 	/**

@@ -1,4 +1,4 @@
-import type { ClientSessionOptions, SecureClientSessionOptions } from "node:http2";
+import type { ConnectionOptions as TlsOptions } from "node:tls";
 import type { BinaryReadOptions, BinaryWriteOptions } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import type { Clock, Random } from "@plinth/runtime";
@@ -16,8 +16,8 @@ export interface ConnectionOptions {
 	readonly pingIdleConnection?: boolean;
 	/** Connections without open calls are closed after this time. In milliseconds; 15 minutes by default. */
 	readonly idleConnectionTimeoutMs?: number;
-	/** Options for `http2.connect`, such as TLS certificates and HTTP/2 settings. */
-	readonly nodeOptions?: ClientSessionOptions | SecureClientSessionOptions;
+	/** Options for `tls.connect`, such as certificates. They have no effect without TLS. */
+	readonly nodeOptions?: TlsOptions;
 }
 
 /** The options of `createPlinthTransport`. */

@@ -205,7 +205,7 @@ export abstract class Stream {
 		}
 	}
 
-	deliverData(bytes: Uint8Array): void {
+	deliverData(bytes: Buffer): void {
 		try {
 			this.#handler?.onData(bytes);
 		} catch (error) {

@@ -1,13 +1,13 @@
-import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
-import { appendFields, fieldOf, toHeaders } from "./wire-headers.ts";
+import { type Fields, fieldValue } from "@plinth/http2";
+import { appendFields, toHeaders } from "./wire-headers.ts";
 
 const detailsField = "grpc-status-details-bin";
 
 /** Whether headers or trailers contain a status. */
-export function hasStatus(fields: IncomingHttpHeaders): boolean {
-	return fields["grpc-status"] !== undefined;
+export function hasStatus(fields: Fields): boolean {
+	return fieldValue(fields, "grpc-status") !== undefined;
 }
 
 /**
@@ -15,10 +15,10 @@ export function hasStatus(fields: IncomingHttpHeaders): boolean {
  * missing. Its metadata consists of `fields` and `further`.
  */
 export function statusError(
-	fields: IncomingHttpHeaders,
-	further?: IncomingHttpHeaders,
+	fields: Fields,
+	further?: Fields,
 ): ConnectError | undefined {
-	const status = fieldOf(fields, "grpc-status");
+	const status = fieldValue(fields, "grpc-status");
 	if (status === undefined || status === "0") {
 		return undefined;
 	}

@@ -1,22 +1,19 @@
-import type { IncomingHttpHeaders, IncomingHttpStatusHeader } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeFromHttpStatus, contentTypeRegExp } from "@connectrpc/connect/protocol-grpc";
+import { type Fields, fieldValue } from "@plinth/http2";
 import { statusError } from "./grpc-status.ts";
-import { fieldOf, toHeaders } from "./wire-headers.ts";
+import { toHeaders } from "./wire-headers.ts";
 
 const usualType = "application/grpc+proto";
 
 /** The error if the headers of a response end its call; `undefined` if messages and trailers may follow. */
-export function responseError(
-	headers: IncomingHttpHeaders & IncomingHttpStatusHeader,
-): ConnectError | undefined {
-	const status = headers[":status"];
-	const type = headers["content-type"];
+export function responseError(status: number, headers: Fields): ConnectError | undefined {
+	const type = fieldValue(headers, "content-type");
 	if (status !== 200) {
 		const what = status === 415 ? ": the server does not support gRPC for this method" : "";
 		return new ConnectError(
 			`HTTP ${status}${what}`,
-			codeFromHttpStatus(status ?? 0),
+			codeFromHttpStatus(status),
 			toHeaders(headers),
 		);
 	}
@@ -27,7 +24,7 @@ export function responseError(
 			toHeaders(headers),
 		);
 	}
-	const encoding = fieldOf(headers, "grpc-encoding");
+	const encoding = fieldValue(headers, "grpc-encoding");
 	if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
 		return new ConnectError(
 			`unsupported response encoding "${encoding}": none was offered`,

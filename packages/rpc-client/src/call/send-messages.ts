@@ -1,11 +1,14 @@
-import { once } from "node:events";
-import type { ClientHttp2Stream } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Http2ClientStream } from "@plinth/http2";
 
 /** The call that messages are sent on. */
 export interface SendingCall {
 	readonly isOpen: boolean;
 	fail(error: ConnectError): void;
+	/** Resolves when the stream has sent what was written, or has closed. */
+	drained(): Promise<void>;
+	/** Calls the function when the stream has closed. */
+	onStreamClosed(closed: () => void): void;
 }
 
 /**
@@ -13,16 +16,14 @@ export interface SendingCall {
  * left; if they fail, the call does. Never rejects.
  */
 export async function sendMessages<T>(
-	stream: ClientHttp2Stream,
+	stream: Http2ClientStream,
 	messages: AsyncIterable<T>,
 	encode: (message: T) => Buffer,
 	call: SendingCall,
 ): Promise<void> {
 	const iterator = messages[Symbol.asyncIterator]();
-	const closing = new AbortController();
 	let isAtEnd = false;
-	stream.once("close", () => {
-		closing.abort();
+	call.onStreamClosed(() => {
 		if (!isAtEnd) {
 			void leave(iterator);
 		}
@@ -45,7 +46,7 @@ export async function sendMessages<T>(
 				return;
 			}
 			if (call.isOpen && !stream.write(encode(result.value))) {
-				await once(stream, "drain", { signal: closing.signal });
+				await call.drained();
 			}
 		}
 	} catch (thrown) {

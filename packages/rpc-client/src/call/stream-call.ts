@@ -1,6 +1,6 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
 import type { DescMessage, DescMethodStreaming, MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type StreamResponse } from "@connectrpc/connect";
+import type { Fields, Http2ClientStream } from "@plinth/http2";
 import {
 	type CallRequest,
 	CallResponse,
@@ -33,7 +33,7 @@ type End = { readonly error: ConnectError | undefined };
  *      ◀──resume, if none is buffered───────────────┘
  * ```
  *
- * So at most one chunk and the buffers of HTTP/2 are read ahead: a slow reader slows the server down.
+ * So at most a window of HTTP/2 is read ahead: a slow reader slows the server down.
  * Overlapping calls of `next()` are queued. As with a generator, an error is thrown once, and then the stream
  * has ended. If the server fails the call, the messages that have arrived are read first; if this side ends
  * it, they are dropped.
@@ -85,7 +85,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		void this.return();
 	}
 
-	begun(header: IncomingHttpHeaders): void {
+	begun(header: Fields): void {
 		this.#result = new CallResponse(
 			true as const,
 			this.#method,
@@ -111,7 +111,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		}
 	}
 
-	completed(trailer: IncomingHttpHeaders): void {
+	completed(trailer: Fields): void {
 		this.#result?.fillTrailer(() => toHeaders(trailer));
 		this.#ended({ error: undefined });
 	}
@@ -155,7 +155,7 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 		return Promise.resolve(done);
 	}
 
-	#sender(messages: RequestMessages<I>): (stream: ClientHttp2Stream) => void {
+	#sender(messages: RequestMessages<I>): (stream: Http2ClientStream) => void {
 		const { writeMaxBytes, binary } = this.#environment.messages;
 		const { input } = this.#method;
 		const encode = (message: MessageShape<I>) =>

@@ -1,5 +1,5 @@
-import { constants } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { errorCode } from "@plinth/http2";
 
 /** The error codes of HTTP/2 (RFC 9113, section 7), by number. */
 const names = [
@@ -21,20 +21,20 @@ const names = [
 
 /** The HTTP/2 codes that do not map to Internal. */
 const codes: Readonly<Record<number, Code>> = {
-	[constants.NGHTTP2_REFUSED_STREAM]: Code.Unavailable,
-	[constants.NGHTTP2_CANCEL]: Code.Canceled,
-	[constants.NGHTTP2_ENHANCE_YOUR_CALM]: Code.ResourceExhausted,
-	[constants.NGHTTP2_INADEQUATE_SECURITY]: Code.PermissionDenied,
-	[constants.NGHTTP2_HTTP_1_1_REQUIRED]: Code.PermissionDenied,
+	[errorCode.refusedStream]: Code.Unavailable,
+	[errorCode.cancel]: Code.Canceled,
+	[errorCode.enhanceYourCalm]: Code.ResourceExhausted,
+	[errorCode.inadequateSecurity]: Code.PermissionDenied,
+	[errorCode.http11Required]: Code.PermissionDenied,
 };
 
 /** The error of a call whose stream was closed with a code, mapped as in the gRPC specification. */
-export function resetError(code: number, cause: unknown): ConnectError {
+export function resetError(code: number): ConnectError {
 	const message =
-		code === constants.NGHTTP2_NO_ERROR
+		code === errorCode.noError
 			? "protocol error: missing status"
 			: `http/2 stream closed with error code ${nameOf(code)}`;
-	return new ConnectError(message, codes[code] ?? Code.Internal, undefined, undefined, cause);
+	return new ConnectError(message, codes[code] ?? Code.Internal);
 }
 
 /** The name and number of a code, as in `CANCEL (0x8)`. */

@@ -1,6 +1,6 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
 import type { DescMessage, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type UnaryResponse } from "@connectrpc/connect";
+import type { Fields } from "@plinth/http2";
 import { type CallRequest, CallResponse } from "@plinth/transport";
 import { decodeMessage, incompleteMessage } from "../framing/decode-message.ts";
 import { encodeMessage } from "../framing/encode-message.ts";
@@ -20,7 +20,7 @@ export function callUnary<I extends DescMessage, O extends DescMessage>(
 		const { writeMaxBytes, binary } = environment.messages;
 		const body = encodeMessage(method.input, message, writeMaxBytes, binary);
 		const reader = new UnaryReader(environment, method, resolve, reject);
-		new WireCall(environment, method, request, reader).start((stream: ClientHttp2Stream) => {
+		new WireCall(environment, method, request, reader).start((stream) => {
 			stream.end(body);
 		});
 	});
@@ -33,7 +33,7 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 	readonly #resolve: (response: UnaryResponse<I, O>) => void;
 	readonly #reject: (error: ConnectError) => void;
 	readonly #bytes: MessageReader;
-	#header: IncomingHttpHeaders = {};
+	#header: Fields = [];
 	#message: Uint8Array | undefined;
 
 	constructor(
@@ -49,7 +49,7 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 		this.#bytes = new MessageReader(environment.messages.readMaxBytes);
 	}
 
-	begun(header: IncomingHttpHeaders): void {
+	begun(header: Fields): void {
 		this.#header = header;
 	}
 
@@ -64,7 +64,7 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 		}
 	}
 
-	completed(trailer: IncomingHttpHeaders): void {
+	completed(trailer: Fields): void {
 		try {
 			const message = this.#decode();
 			const header = this.#header;

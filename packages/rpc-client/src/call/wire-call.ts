@@ -1,7 +1,6 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders, IncomingHttpStatusHeader } from "node:http2";
-import { constants } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { errorCode, type Fields, type Http2ClientStream, type ResponseHandler } from "@plinth/http2";
 import type { Deadline } from "@plinth/runtime";
 import {
 	type AbortObserver,
@@ -20,10 +19,10 @@ import { resetError } from "./stream-errors.ts";
 /** Receives the events of a call. Only `received` may throw; its error fails the call. */
 export interface CallReader {
 	/** The response has begun: it is gRPC, and without an error so far. */
-	begun(header: IncomingHttpHeaders): void;
+	begun(header: Fields): void;
 	received(chunk: Buffer): void;
 	/** All bytes have arrived, and the status is OK. */
-	completed(trailer: IncomingHttpHeaders): void;
+	completed(trailer: Fields): void;
 	/**
 	 * The call has failed.
 	 *
@@ -46,21 +45,22 @@ export interface CallReader {
  *
  * - The reader is told exactly one of `completed` and `failed`, or nothing after `leave`.
  * - A call that has ended has no deadline and observes no signal.
- * - The session counts a stream from `open` until its `close` event, which always comes.
+ * - The session counts a stream from `open` until its last event, which always comes.
+ * - `#held` is the credit of bytes that arrived while the call was paused: it is returned when the call goes on.
  */
-export class WireCall implements AbortObserver {
+export class WireCall implements AbortObserver, ResponseHandler {
 	readonly #environment: CallEnvironment;
 	readonly #method: DescMethod;
 	readonly #request: CallRequest;
 	readonly #reader: CallReader;
 	#deadline: Deadline | undefined;
 	#session: Session | undefined;
-	#stream: ClientHttp2Stream | undefined;
-	#header: IncomingHttpHeaders | undefined;
-	#trailer: IncomingHttpHeaders | undefined;
-	/** All bytes have arrived. */
-	#hasEnded = false;
-	#error: Error | undefined;
+	#stream: Http2ClientStream | undefined;
+	#header: Fields = [];
+	#isPaused = false;
+	#held = 0;
+	#drained: PromiseWithResolvers<void> | undefined;
+	#whenStreamClosed: (() => void) | undefined;
 	#isOpen = true;
 
 	constructor(
@@ -80,7 +80,7 @@ export class WireCall implements AbortObserver {
 	}
 
 	/** Makes the call. @param send - writes the request once the stream is open. */
-	start(send: (stream: ClientHttp2Stream) => void): void {
+	start(send: (stream: Http2ClientStream) => void): void {
 		const { signal, deadlineMs } = this.#request;
 		if (signal?.aborted) {
 			this.fail(canceledBy(signal.reason));
@@ -114,26 +114,36 @@ export class WireCall implements AbortObserver {
 		if (!this.#close()) {
 			return false;
 		}
-		this.#stream?.close(constants.NGHTTP2_CANCEL);
-		// A stream that the server has closed stays open until its buffer has been read.
-		this.#stream?.resume();
+		this.#stream?.reset(errorCode.cancel);
 		return true;
 	}
 
-	/** Stops reading: the server receives no more flow control credit. */
+	/** Stops reading: the server receives no more flow control credit. What it has sent before still arrives. */
 	pause(): void {
-		this.#stream?.pause();
+		this.#isPaused = true;
 	}
 
 	resume(): void {
-		this.#stream?.resume();
+		this.#isPaused = false;
+		const held = this.#held;
+		this.#held = 0;
+		this.#stream?.consume(held);
+	}
+
+	drained(): Promise<void> {
+		this.#drained ??= Promise.withResolvers();
+		return this.#drained.promise;
+	}
+
+	onStreamClosed(closed: () => void): void {
+		this.#whenStreamClosed = closed;
 	}
 
 	aborted(signal: AbortSignal): void {
 		this.fail(canceledBy(signal.reason));
 	}
 
-	async #openWhenReady(send: (stream: ClientHttp2Stream) => void): Promise<void> {
+	async #openWhenReady(send: (stream: Http2ClientStream) => void): Promise<void> {
 		try {
 			const session = await this.#environment.connection.ready();
 			if (this.#isOpen) {
@@ -144,10 +154,10 @@ export class WireCall implements AbortObserver {
 		}
 	}
 
-	#open(session: Session, send: (stream: ClientHttp2Stream) => void): void {
-		let stream: ClientHttp2Stream;
+	#open(session: Session, send: (stream: Http2ClientStream) => void): void {
+		let stream: Http2ClientStream;
 		try {
-			stream = session.open(this.#environment.head.of(this.#method, this.#request));
+			stream = session.open(this.#environment.head.of(this.#method, this.#request), this);
 		} catch (thrown) {
 			if (session.isReady) {
 				// A header is invalid.
@@ -160,12 +170,6 @@ export class WireCall implements AbortObserver {
 		}
 		this.#session = session;
 		this.#stream = stream;
-		stream.on("response", this.#onResponse);
-		stream.on("data", this.#onData);
-		stream.on("trailers", this.#onTrailers);
-		stream.on("end", this.#onEnd);
-		stream.on("error", this.#onError);
-		stream.on("close", this.#onClose);
 		send(stream);
 	}
 
@@ -188,43 +192,24 @@ export class WireCall implements AbortObserver {
 		}
 	}
 
-	/** The server has ended the call by its status. */
-	#finish(): void {
-		if (
-			this.#stream !== undefined &&
-			!(this.#stream.writableEnded && this.#stream.writableLength === 0)
-		) {
-			// The server reads no further: what is not sent yet would wait for its flow control credit.
-			this.#stream.close(constants.NGHTTP2_CANCEL);
-		}
-		const header = this.#header ?? {};
-		const trailer = this.#trailer ?? {};
-		const error = statusError(trailer, header);
-		if (error !== undefined) {
-			this.#failRemotely(error);
-		} else if (!hasStatus(trailer) && !hasStatus(header)) {
-			this.#failRemotely(resetError(constants.NGHTTP2_NO_ERROR, undefined));
-		} else if (this.#close()) {
-			this.#reader.completed(trailer);
-		}
-	}
+	// ── The events of the stream ──
 
-	readonly #onResponse = (header: IncomingHttpHeaders & IncomingHttpStatusHeader): void => {
+	onHead(status: number, header: Fields): void {
 		this.#session?.arrived();
 		if (!this.#isOpen) {
 			return;
 		}
 		this.#header = header;
-		const error = responseError(header);
+		const error = responseError(status, header);
 		if (error === undefined) {
 			this.#reader.begun(header);
 		} else {
 			this.#failRemotely(error);
-			this.#stream?.close(constants.NGHTTP2_CANCEL);
+			this.#stream?.reset(errorCode.cancel);
 		}
-	};
+	}
 
-	readonly #onData = (chunk: Buffer): void => {
+	onData(chunk: Buffer): void {
 		this.#session?.arrived();
 		if (!this.#isOpen) {
 			return;
@@ -233,41 +218,49 @@ export class WireCall implements AbortObserver {
 			this.#reader.received(chunk);
 		} catch (thrown) {
 			this.fail(ConnectError.from(thrown, Code.Internal));
-		}
-	};
-
-	readonly #onTrailers = (trailer: IncomingHttpHeaders): void => {
-		this.#session?.arrived();
-		this.#trailer = trailer;
-		if (this.#hasEnded) {
-			this.#finish();
-		}
-	};
-
-	readonly #onEnd = (): void => {
-		this.#hasEnded = true;
-		const isStatusHere =
-			this.#trailer !== undefined || (this.#header !== undefined && hasStatus(this.#header));
-		// Trailers precede the end. If the request has not ended, the stream does not close by itself.
-		if (isStatusHere || this.#stream?.closed === false) {
-			this.#finish();
-		}
-	};
-
-	readonly #onError = (error: Error): void => {
-		this.#error = error;
-	};
-
-	readonly #onClose = (): void => {
-		this.#session?.closed();
-		if (!this.#isOpen) {
 			return;
 		}
-		const status = this.#trailer && statusError(this.#trailer, this.#header);
-		this.#failRemotely(
-			status ??
-				this.#session?.failureOf(this.#error) ??
-				resetError(this.#stream?.rstCode ?? 0, this.#error),
-		);
-	};
+		if (this.#isPaused) {
+			this.#held += chunk.length;
+		} else {
+			this.#stream?.consume(chunk.length);
+		}
+	}
+
+	/** The server has ended the call by its status. */
+	onEnd(trailer: Fields): void {
+		this.#session?.arrived();
+		const error = statusError(trailer, this.#header);
+		if (error !== undefined) {
+			this.#failRemotely(error);
+		} else if (!hasStatus(trailer) && !hasStatus(this.#header)) {
+			this.#failRemotely(resetError(errorCode.noError));
+		} else if (this.#close()) {
+			this.#reader.completed(trailer);
+		}
+		if (this.#stream?.isLocalEnded === false) {
+			// The server reads no further: what is not sent yet would wait for its flow control credit.
+			this.#stream.reset(errorCode.cancel);
+		}
+	}
+
+	onDrain(): void {
+		this.#drained?.resolve();
+		this.#drained = undefined;
+	}
+
+	onFinish(): void {
+		this.#streamClosed();
+	}
+
+	onReset(code: number): void {
+		this.#streamClosed();
+		this.#failRemotely(this.#session?.failure ?? resetError(code));
+	}
+
+	#streamClosed(): void {
+		this.#session?.closed();
+		this.onDrain();
+		this.#whenStreamClosed?.();
+	}
 }

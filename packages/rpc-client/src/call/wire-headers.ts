@@ -1,25 +1,14 @@
-import type { IncomingHttpHeaders } from "node:http2";
+import type { Fields } from "@plinth/http2";
 
-/** Headers or trailers of a response, without HTTP/2's pseudo-headers. */
-export function toHeaders(fields: IncomingHttpHeaders): Headers {
+/** Headers or trailers of a response. */
+export function toHeaders(fields: Fields): Headers {
 	const headers = new Headers();
 	appendFields(headers, fields);
 	return headers;
 }
 
-export function appendFields(headers: Headers, fields: IncomingHttpHeaders): void {
-	for (const [name, value] of Object.entries(fields)) {
-		if (name.startsWith(":") || value === undefined) {
-			continue;
-		}
-		for (const each of Array.isArray(value) ? value : [value]) {
-			headers.append(name, each);
-		}
+export function appendFields(headers: Headers, fields: Fields): void {
+	for (let index = 0; index < fields.length; index += 2) {
+		headers.append(fields[index] ?? "", fields[index + 1] ?? "");
 	}
-}
-
-/** The value of a field; the first if there are several. */
-export function fieldOf(fields: IncomingHttpHeaders, name: string): string | undefined {
-	const value = fields[name];
-	return Array.isArray(value) ? value[0] : value;
 }

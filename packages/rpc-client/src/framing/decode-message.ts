@@ -5,6 +5,7 @@ import {
 	type MessageShape,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { compiledCodec } from "./compiled-codecs.ts";
 
 /** @throws ConnectError Internal if the bytes are not a message of this type. */
 export function decodeMessage<Desc extends DescMessage>(
@@ -13,7 +14,8 @@ export function decodeMessage<Desc extends DescMessage>(
 	options: Partial<BinaryReadOptions> | undefined,
 ): MessageShape<Desc> {
 	try {
-		return fromBinary(desc, bytes, options);
+		const compiled = options === undefined ? compiledCodec(desc)?.decode(bytes) : undefined;
+		return compiled ?? fromBinary(desc, bytes, options);
 	} catch (thrown) {
 		const what = thrown instanceof Error ? thrown.message : String(thrown);
 		throw new ConnectError(`parse binary: ${what}`, Code.Internal);

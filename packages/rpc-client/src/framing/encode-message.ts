@@ -6,6 +6,7 @@ import {
 	toBinary,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { compiledCodec } from "./compiled-codecs.ts";
 
 /** The prefix of every message: a byte of flags and four bytes of length. */
 export const prefixBytes = 5;
@@ -22,16 +23,24 @@ export function encodeMessage<Desc extends DescMessage>(
 	maxBytes: number,
 	options: Partial<BinaryWriteOptions> | undefined,
 ): Buffer {
-	const bytes = serialize(desc, message, options);
-	if (bytes.length > maxBytes) {
+	const framed =
+		(options === undefined ? compiledCodec(desc)?.encode(message, prefixBytes) : undefined) ??
+		withRoom(serialize(desc, message, options));
+	const length = framed.length - prefixBytes;
+	if (length > maxBytes) {
 		throw new ConnectError(
-			`message size ${bytes.length} is larger than configured writeMaxBytes ${maxBytes}`,
+			`message size ${length} is larger than configured writeMaxBytes ${maxBytes}`,
 			Code.ResourceExhausted,
 		);
 	}
-	const framed = Buffer.allocUnsafe(prefixBytes + bytes.length);
 	framed[0] = 0;
-	framed.writeUInt32BE(bytes.length, 1);
+	framed.writeUInt32BE(length, 1);
+	return framed;
+}
+
+/** The bytes, after room for a prefix. */
+function withRoom(bytes: Uint8Array): Buffer {
+	const framed = Buffer.allocUnsafe(prefixBytes + bytes.length);
 	framed.set(bytes, prefixBytes);
 	return framed;
 }

@@ -1,22 +1,29 @@
-import type { ClientHttp2Session } from "node:http2";
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Backoff, type Clock, type Random, sleep } from "@plinth/runtime";
 import type { ConnectionOptions } from "../options.ts";
-import type { KeepAliveOptions } from "./keep-alive.ts";
-import { Session, type SessionOwner } from "./session.ts";
-import { connectionError, lostConnection } from "./session-errors.ts";
+import { Session, type SessionOptions, type SessionOwner } from "./session.ts";
+import { connectionError, lostConnection, protocolError } from "./session-errors.ts";
 
 /** The delays after failed attempts to connect. */
 const delays = { baseMs: 10, maxMs: 1_000 };
 
 const defaultConnectTimeoutMs = 20_000;
 
+/** What HTTP/2 begins with. */
+const defaultCallWindowBytes = 65_535;
+
+/** Enough for a hundred slow readers: those of other calls must not wait for them. */
+const defaultSessionWindowBytes = 8 * 1024 * 1024;
+
 /** What the owner of a connection may set in addition. */
 export interface ConnectionSettings {
 	/** The time after which an attempt to connect has failed, in milliseconds; 20 seconds by default. */
 	readonly connectTimeoutMs?: number;
-	/** The bytes of all calls of a session that the server may send ahead; that of HTTP/2, 64 KiB, by default. */
+	/** The bytes of a call that the server may send ahead of its reader; 64 KiB by default. */
+	readonly callWindowBytes?: number;
+	/** The bytes of all calls of a session that the server may send ahead; 8 MiB by default. */
 	readonly sessionWindowBytes?: number;
 	/** Called when the server accepts no new calls on a session, because it stops or the session was idle. */
 	readonly onGoaway?: () => void;
@@ -32,12 +39,13 @@ export interface ConnectionSettings {
  */
 export class Connection implements SessionOwner {
 	readonly #authority: string;
-	readonly #nodeOptions: ConnectionOptions["nodeOptions"];
+	readonly #url: URL;
+	readonly #tls: ConnectionOptions["nodeOptions"];
 	readonly #clock: Clock;
 	readonly #backoff: Backoff;
 	readonly #settings: ConnectionSettings;
 	readonly #sessions = new Set<Session>();
-	#keepAlive: KeepAliveOptions;
+	#sessionOptions: SessionOptions;
 	#session: Session | undefined;
 	#opening: Promise<Session> | undefined;
 	/** No attempt begins before this time. */
@@ -56,14 +64,18 @@ export class Connection implements SessionOwner {
 	) {
 		this.#authority = authority;
 		this.#settings = settings;
-		this.#nodeOptions = options.nodeOptions;
+		this.#url = new URL(authority);
+		this.#tls = options.nodeOptions;
 		this.#clock = clock;
 		this.#backoff = new Backoff({ ...delays, clock, random });
-		this.#keepAlive = {
+		this.#sessionOptions = {
 			pingIntervalMs: options.pingIntervalMs ?? Number.POSITIVE_INFINITY,
 			pingTimeoutMs: options.pingTimeoutMs ?? 15_000,
 			pingIdleConnection: options.pingIdleConnection ?? false,
 			idleConnectionTimeoutMs: options.idleConnectionTimeoutMs ?? 15 * 60_000,
+			connectTimeoutMs: settings.connectTimeoutMs ?? defaultConnectTimeoutMs,
+			callWindowBytes: settings.callWindowBytes ?? defaultCallWindowBytes,
+			sessionWindowBytes: settings.sessionWindowBytes ?? defaultSessionWindowBytes,
 		};
 	}
 
@@ -119,8 +131,8 @@ export class Connection implements SessionOwner {
 	}
 
 	tooManyPings(): void {
-		const pingIntervalMs = this.#keepAlive.pingIntervalMs * 2;
-		this.#keepAlive = { ...this.#keepAlive, pingIntervalMs };
+		const pingIntervalMs = this.#sessionOptions.pingIntervalMs * 2;
+		this.#sessionOptions = { ...this.#sessionOptions, pingIntervalMs };
 	}
 
 	goawayReceived(): void {
@@ -164,45 +176,42 @@ export class Connection implements SessionOwner {
 		}
 	}
 
-	/** Takes over the session as soon as it is connected, before any other of its events. */
-	#adopt(connected: ClientHttp2Session): Session {
-		const session = new Session(connected, this.#authority, this, this.#clock, this.#keepAlive);
+	/** Takes over the socket as soon as it is connected, before any other of its events. */
+	#adopt(socket: Socket): Session {
+		const session = new Session(socket, this.#authority, this, this.#clock, this.#sessionOptions);
 		this.#sessions.add(session);
 		this.#session = session;
 		return session;
 	}
 
 	#connect(signal: AbortSignal): Promise<Session> {
-		const { connectTimeoutMs = defaultConnectTimeoutMs, sessionWindowBytes } = this.#settings;
+		const { connectTimeoutMs } = this.#sessionOptions;
+		const isSecure = this.#url.protocol === "https:";
 		return new Promise((resolve, reject) => {
-			const session = connectHttp2(this.#authority, {
-				...this.#nodeOptions,
-				settings: { enablePush: false, ...this.#nodeOptions?.settings },
-			});
+			const socket = isSecure ? this.#openTls() : this.#openTcp();
+			const connected = isSecure ? "secureConnect" : "connect";
 			const unregister = () => {
 				timer.cancel();
-				session.off("connect", onConnect);
-				session.off("close", onClose);
+				socket.off(connected, onConnect);
+				socket.off("close", onClose);
 				signal.removeEventListener("abort", onAbort);
 			};
 			const fail = (error: ConnectError) => {
 				unregister();
 				// The listener for errors stays: more of them may follow.
-				session.destroy();
+				socket.destroy();
 				reject(error);
 			};
 			const onConnect = () => {
-				// A session that is destroyed while connecting emits this too, followed by the reason.
-				if (!session.destroyed) {
-					unregister();
-					session.off("error", onError);
-					if (sessionWindowBytes !== undefined) {
-						session.setLocalWindowSize(sessionWindowBytes);
-					}
-					resolve(this.#adopt(session));
+				if (isSecure && (socket as TLSSocket).alpnProtocol !== "h2") {
+					fail(protocolError(this.#authority, "TLS has not agreed on it", false));
+					return;
 				}
+				unregister();
+				socket.off("error", onError);
+				resolve(this.#adopt(socket));
 			};
-			const onError = (error: Error) => fail(connectionError(this.#authority, error, false));
+			const onError = (error: Error) => fail(connectionError(this.#authority, error));
 			const onClose = () =>
 				fail(lostConnection(this.#authority, "closed the connection", "ECONNRESET"));
 			const onAbort = () => fail(ConnectError.from(signal.reason, Code.Unavailable));
@@ -215,10 +224,28 @@ export class Connection implements SessionOwner {
 					),
 				),
 			);
-			session.once("connect", onConnect);
-			session.on("error", onError);
-			session.once("close", onClose);
+			socket.once(connected, onConnect);
+			socket.on("error", onError);
+			socket.once("close", onClose);
 			signal.addEventListener("abort", onAbort, { once: true });
 		});
+	}
+
+	#openTcp(): Socket {
+		return connectTcp(this.#address(80));
+	}
+
+	#openTls(): TLSSocket {
+		const address = this.#address(443);
+		// An address is no name that a server could choose its certificate by.
+		const servername = isIP(address.host) === 0 ? address.host : "";
+		return connectTls({ servername, ...this.#tls, ...address, ALPNProtocols: ["h2"] });
+	}
+
+	#address(defaultPort: number): { readonly host: string; readonly port: number } {
+		const { hostname, port } = this.#url;
+		// Those of IPv6 are in brackets.
+		const host = hostname.replace(/^\[(.*)\]$/, "$1");
+		return { host, port: port === "" ? defaultPort : Number(port) };
 	}
 }

@@ -1,4 +1,4 @@
-import type { ClientHttp2Session } from "node:http2";
+import type { Http2ClientConnection } from "@plinth/http2";
 import type { Clock, Timer } from "@plinth/runtime";
 
 /** In milliseconds. */
@@ -23,7 +23,7 @@ export interface KeepAliveEvents {
  * when it fires, whether a ping or the end is due, and is set again if not.
  */
 export class KeepAlive {
-	readonly #session: ClientHttp2Session;
+	readonly #connection: Pick<Http2ClientConnection, "ping">;
 	readonly #clock: Clock;
 	readonly #options: KeepAliveOptions;
 	readonly #events: KeepAliveEvents;
@@ -36,12 +36,12 @@ export class KeepAlive {
 	#isStopped = false;
 
 	constructor(
-		session: ClientHttp2Session,
+		connection: Pick<Http2ClientConnection, "ping">,
 		clock: Clock,
 		options: KeepAliveOptions,
 		events: KeepAliveEvents,
 	) {
-		this.#session = session;
+		this.#connection = connection;
 		this.#clock = clock;
 		this.#options = options;
 		this.#events = events;
@@ -122,31 +122,18 @@ export class KeepAlive {
 		}
 	}
 
-	#ping(): Promise<boolean> {
-		return new Promise((resolve) => {
-			const settle = (isAlive: boolean) => {
-				timer.cancel();
-				this.#session.off("close", onClose);
-				resolve(isAlive);
-			};
-			const onClose = () => settle(false);
-			const timer = this.#clock.setTimer(this.#options.pingTimeoutMs, () => {
-				settle(false);
-				this.#events.dead();
-			});
-			this.#session.once("close", onClose);
-			try {
-				this.#session.ping((error) => {
-					if (error === null) {
-						this.#aliveAtMs = this.#clock.monotonic();
-						settle(true);
-					}
-				});
-			} catch {
-				// The session has ended already.
-				settle(false);
-			}
-		});
+	async #ping(): Promise<boolean> {
+		const timer = this.#clock.setTimer(this.#options.pingTimeoutMs, () => this.#events.dead());
+		try {
+			await this.#connection.ping();
+			this.#aliveAtMs = this.#clock.monotonic();
+			return true;
+		} catch {
+			// The session has ended.
+			return false;
+		} finally {
+			timer.cancel();
+		}
 	}
 
 	#checkIdleIn(delayMs: number): void {

@@ -1,18 +1,28 @@
-import {
-	type ClientHttp2Session,
-	type ClientHttp2Stream,
-	type ClientSessionRequestOptions,
-	constants,
-	type OutgoingHttpHeaders,
-} from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import {
+	connectHttp2,
+	errorCode,
+	type Fields,
+	type Http2ClientConnection,
+	type Http2ClientStream,
+	type Http2CloseReason,
+	type ResetOrigin,
+	type ResponseHandler,
+} from "@plinth/http2";
 import type { Clock } from "@plinth/runtime";
+import type { Duplex } from "node:stream";
 import { nameOf } from "../call/stream-errors.ts";
 import { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
-import { connectionError, isReset, lostConnection } from "./session-errors.ts";
+import { connectionError, lostConnection, protocolError } from "./session-errors.ts";
 
-/** Stream identifiers are odd numbers below 2³¹: a new session is opened before they run out. */
-const maxCalls = 1_000_000_000;
+/** What a session needs to know. */
+export interface SessionOptions extends KeepAliveOptions {
+	/** The bytes that the server may send ahead of a reader: for each call, and for all of a session. */
+	readonly callWindowBytes: number;
+	readonly sessionWindowBytes: number;
+	/** The time within which the server must send its settings, in milliseconds. */
+	readonly connectTimeoutMs: number;
+}
 
 /** The notifications of a session to the connection that it belongs to. None may throw. */
 export interface SessionOwner {
@@ -37,50 +47,54 @@ export interface SessionOwner {
 export class Session {
 	/** Creates the error with which the session and its calls ended, when a call needs it. */
 	#failure: (() => ConnectError) | undefined;
-	readonly #session: ClientHttp2Session;
+	readonly #connection: Http2ClientConnection;
 	readonly #owner: SessionOwner;
 	readonly #authority: string;
 	readonly #keepAlive: KeepAlive;
-	/** The number of open calls, and of all calls that were made. */
+	/** The number of open calls. */
 	#open = 0;
-	#made = 0;
 	#speaksHttp2 = false;
 	#isDraining = false;
-	/** The last stream that the server has processed or may process, once it has said so. */
-	#lastStreamId = Number.POSITIVE_INFINITY;
 
-	/** @param session - must be connected. */
+	/** @param socket - must be connected. */
 	constructor(
-		session: ClientHttp2Session,
+		socket: Duplex,
 		authority: string,
 		owner: SessionOwner,
 		clock: Clock,
-		options: KeepAliveOptions,
+		options: SessionOptions,
 	) {
-		this.#session = session;
 		this.#authority = authority;
 		this.#owner = owner;
-		this.#keepAlive = new KeepAlive(session, clock, options, {
+		this.#connection = connectHttp2(socket, {
+			clock,
+			limits: {
+				streamWindowBytes: options.callWindowBytes,
+				connectionWindowBytes: options.sessionWindowBytes,
+				prefaceTimeoutMs: options.connectTimeoutMs,
+			},
+			onSettings: () => {
+				this.#speaksHttp2 = true;
+				owner.settingsReceived(this);
+			},
+			onGoaway: (_, code, debugData) => this.#onGoaway(code, debugData),
+			onEnding: (reason) => this.#onEnding(reason),
+			onHandlerError: (error) => this.#onBug(error),
+			onInternalError: (error) => this.#onBug(error),
+		});
+		this.#keepAlive = new KeepAlive(this.#connection, clock, options, {
 			openCalls: () => this.#open,
 			dead: () =>
 				this.#end(() => lostConnection(authority, "did not respond to a ping", "ETIMEDOUT")),
 			idle: () => this.#drain(),
 		});
 		// Only calls keep the process alive.
-		session.unref();
-		session.once("remoteSettings", () => {
-			this.#speaksHttp2 = true;
-			owner.settingsReceived(this);
-		});
-		session.on("goaway", (code, lastStreamId, data) => this.#onGoaway(code, lastStreamId, data));
-		session.on("error", (error) => this.#onError(error));
-		session.once("close", () => this.#onClose());
-		session.socket.once("close", () => this.#onClose());
+		this.#connection.keepAlive(false);
 	}
 
 	/** Whether it accepts new calls. */
 	get isReady(): boolean {
-		return !(this.#isDraining || this.#session.closed || this.#session.destroyed);
+		return !this.#isDraining && this.#connection.isOpen;
 	}
 
 	get speaksHttp2(): boolean {
@@ -94,31 +108,15 @@ export class Session {
 
 	/** Calls that the server processes at the same time; more wait on this side. Infinite until it has sent its settings. */
 	get maxConcurrentCalls(): number {
-		return this.#speaksHttp2
-			? (this.#session.remoteSettings.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)
-			: Number.POSITIVE_INFINITY;
-	}
-
-	/**
-	 * Whether the server has guaranteed that it did not process the call of a closed stream: it has refused the stream, or
-	 * excluded it with GOAWAY (RFC 9113, section 8.7).
-	 */
-	hasExcluded({ id, rstCode }: Pick<ClientHttp2Stream, "id" | "rstCode">): boolean {
-		return (
-			rstCode === constants.NGHTTP2_REFUSED_STREAM || (id !== undefined && id > this.#lastStreamId)
-		);
+		return this.#speaksHttp2 ? this.#connection.maxConcurrentStreams : Number.POSITIVE_INFINITY;
 	}
 
 	/** Makes a call. @throws Error if the session has just ended, or if a header is invalid. */
-	open(headers: OutgoingHttpHeaders, options?: ClientSessionRequestOptions): ClientHttp2Stream {
-		const stream = this.#session.request(headers, options);
-		this.#made += 1;
-		if (this.#made === maxCalls) {
-			this.#isDraining = true;
-		}
+	open(fields: Fields, handler: ResponseHandler): Http2ClientStream {
+		const stream = this.#connection.request(fields, handler);
 		this.#open += 1;
 		if (this.#open === 1) {
-			this.#session.ref();
+			this.#connection.keepAlive(true);
 			this.#keepAlive.used();
 		}
 		return stream;
@@ -131,25 +129,16 @@ export class Session {
 			return;
 		}
 		// Before it closes: a server that does not close its side would keep the process alive.
-		this.#session.unref();
+		this.#connection.keepAlive(false);
 		if (this.#isDraining) {
-			this.#session.close();
+			void this.#connection.close();
 			return;
 		}
 		this.#keepAlive.unused();
 	}
 
-	/**
-	 * The reason why a stream closed, if it closed because the session ended.
-	 *
-	 * @param error - of the stream, whose event may precede that of the session.
-	 */
-	failureOf(error: Error | undefined): ConnectError | undefined {
-		if (this.#failure === undefined && this.#session.destroyed && error !== undefined) {
-			return isReset(error)
-				? undefined
-				: connectionError(this.#authority, error, this.#speaksHttp2);
-		}
+	/** Why the session and its calls ended; `undefined` if it has not ended. */
+	get failure(): ConnectError | undefined {
 		return this.#failure?.();
 	}
 
@@ -161,12 +150,12 @@ export class Session {
 	/** Pings the server. Resolves when it has responded, or with false when the session is dead. */
 	async verify(): Promise<boolean> {
 		// A call waits for it.
-		this.#session.ref();
+		this.#connection.keepAlive(true);
 		try {
 			return await this.#keepAlive.verify();
 		} finally {
 			if (this.#open === 0) {
-				this.#session.unref();
+				this.#connection.keepAlive(false);
 			}
 		}
 	}
@@ -176,16 +165,14 @@ export class Session {
 		this.#end(reason);
 	}
 
-	#onGoaway(code: number, lastStreamId: number, data: Buffer | undefined): void {
+	#onGoaway(code: number, debugData: Uint8Array): void {
 		this.#isDraining = true;
-		this.#lastStreamId = Math.min(this.#lastStreamId, lastStreamId);
 		this.#owner.goawayReceived();
-		if (code === constants.NGHTTP2_NO_ERROR) {
+		if (code === errorCode.noError) {
 			return;
 		}
-		// The session is destroyed next, by the library.
-		const isCalm = code === constants.NGHTTP2_ENHANCE_YOUR_CALM;
-		const text = data === undefined || data.length === 0 ? "" : `: ${data.toString("latin1")}`;
+		const isCalm = code === errorCode.enhanceYourCalm;
+		const text = debugData.length === 0 ? "" : `: ${Buffer.from(debugData).toString("latin1")}`;
 		this.#failure ??= () =>
 			new ConnectError(
 				`${this.#authority} closed the connection with error code ${nameOf(code)}${text}`,
@@ -196,37 +183,50 @@ export class Session {
 		}
 	}
 
-	#onError(error: Error): void {
-		this.#failure ??= () => connectionError(this.#authority, error, this.#speaksHttp2);
+	#onEnding({ code, message, cause }: Http2CloseReason): void {
+		const authority = this.#authority;
+		const speaksHttp2 = this.#speaksHttp2;
+		this.#failure ??= () => {
+			if (cause !== undefined) {
+				return connectionError(authority, cause);
+			}
+			if (code !== errorCode.noError) {
+				return protocolError(authority, message, speaksHttp2);
+			}
+			const what = speaksHttp2 ? "" : ": does it speak HTTP/2?";
+			return lostConnection(authority, `closed the connection${what}`, "ECONNRESET");
+		};
+		this.#isDraining = true;
+		this.#keepAlive.stop();
+		this.#connection.keepAlive(false);
 		this.#owner.ended(this);
 	}
 
-	#onClose(): void {
-		this.#failure ??= () =>
-			lostConnection(
-				this.#authority,
-				this.#speaksHttp2
-					? "closed the connection"
-					: "closed the connection: does it speak HTTP/2?",
-				"ECONNRESET",
-			);
-		this.#keepAlive.stop();
-		this.#owner.ended(this);
+	/** Readers of calls catch their own errors. */
+	#onBug(error: unknown): void {
+		this.#failure ??= () => ConnectError.from(error, Code.Internal);
 	}
 
 	/** Unused for too long. */
 	#drain(): void {
 		this.#isDraining = true;
-		this.#session.close();
+		void this.#connection.close();
 	}
 
 	#end(reason: () => ConnectError): void {
 		this.#failure ??= reason;
-		this.#isDraining = true;
-		this.#keepAlive.stop();
-		// The socket stays open until the server has received what was written, which may never happen.
-		this.#session.unref();
-		this.#session.destroy(undefined, constants.NGHTTP2_CANCEL);
-		this.#owner.ended(this);
+		this.#connection.destroy(errorCode.cancel);
 	}
+}
+
+/**
+ * Whether it is certain that the server has not processed the call of a stream that was reset: it has refused the stream,
+ * or excluded it with GOAWAY (RFC 9113, section 8.7), or the call was never sent.
+ */
+export function isExcluded(
+	{ id }: Pick<Http2ClientStream, "id">,
+	code: number,
+	origin: ResetOrigin,
+): boolean {
+	return (origin === "peer" && code === errorCode.refusedStream) || (origin === "connection" && id === 0);
 }
