@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { SecureClientSessionOptions } from "node:http2";
+import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Deadlines, type Logger, type Runtime } from "@plinth/runtime";
 import type { CallEnvironment, CallMethod, Outcome, RetryReason } from "./call/call-environment.ts";
@@ -68,7 +68,7 @@ export interface ForwarderOptions {
 	readonly limits?: Partial<ForwardingLimits>;
 	readonly health?: Partial<HealthOptions>;
 	/** How servers with `https` are verified. */
-	readonly tls?: SecureClientSessionOptions;
+	readonly tls?: TlsOptions;
 	/** The credential by which servers know that an agent calls them, as it is now; empty if they require none. */
 	readonly credential?: () => string;
 	readonly observer: ForwardingObserver;

@@ -1,17 +1,14 @@
-import {
-	type ClientHttp2Stream,
-	constants,
-	type IncomingHttpHeaders,
-	type IncomingHttpStatusHeader,
-} from "node:http2";
-import type { ConnectError } from "@connectrpc/connect";
-import type { Session } from "@plinth/rpc-client/session";
+import { errorCode, type Fields, type Http2ClientStream, type ResetOrigin, type ResponseHandler } from "@plinth/http2";
+import { isExcluded, type Session } from "@plinth/rpc-client/session";
+import { joinedFields, type ResponseHead, responseHead } from "../headers/response-headers.ts";
+import type { Fields as JoinedFields } from "../inbound-call.ts";
 import type { Server } from "../servers/server.ts";
 import type { Place } from "../servers/server-network.ts";
+import type { BodyStream } from "./request-body.ts";
 
 /** How a stream to a server ended early. */
 export type EarlyEnd =
-	/** The server has guaranteed that it did not process the call. */
+	/** It is certain that the server did not process the call. */
 	| { readonly kind: "excluded"; readonly reason: string }
 	/** The connection was lost. What the server has done is not known. */
 	| { readonly kind: "lost"; readonly reason: string }
@@ -20,10 +17,10 @@ export type EarlyEnd =
 
 /** Receives the events of an attempt: the head, chunks, and last either the end or an early end. */
 export interface AttemptReader {
-	responded(attempt: Attempt, headers: IncomingHttpHeaders & IncomingHttpStatusHeader): void;
+	responded(attempt: Attempt, head: ResponseHead): void;
 	/** Returns a promise if the next chunk must wait. */
 	received(chunk: Buffer): Promise<void> | undefined;
-	ended(trailers: IncomingHttpHeaders): void;
+	ended(trailers: JoinedFields): void;
 	endedEarly(attempt: Attempt, end: EarlyEnd): void;
 }
 
@@ -31,111 +28,147 @@ export interface AttemptReader {
  * A call on a stream to one server. The place of the call on its connection is left when the stream has closed, which it
  * always does.
  *
- * Invariant: after `leave` and after the end the reader is told nothing.
+ * Invariants: after `leave` and after the end the reader is told nothing. While the reader lets the next chunk wait, what
+ * arrives is kept, and the server gets no credit for it: so it is at most a window of HTTP/2.
  */
-export class Attempt {
+export class Attempt implements ResponseHandler, BodyStream {
 	readonly server: Server;
-	readonly stream: ClientHttp2Stream;
 	readonly #session: Session;
 	readonly #place: Place;
+	#stream: Http2ClientStream | undefined;
 	#reader: AttemptReader | undefined;
-	#trailers: IncomingHttpHeaders | undefined;
-	#hasEnded = false;
-	#error: Error | undefined;
+	/** Chunks that wait for the reader. */
+	#waiting: Buffer[] = [];
+	#isWaiting = false;
+	/** The trailers of a response that has ended while chunks of it wait. */
+	#trailers: Fields | undefined;
+	#drained: (() => void) | undefined;
 
-	constructor(
-		server: Server,
-		place: Place,
-		session: Session,
-		stream: ClientHttp2Stream,
-		reader: AttemptReader,
-	) {
+	constructor(server: Server, place: Place, session: Session, reader: AttemptReader) {
 		this.server = server;
-		this.stream = stream;
 		this.#place = place;
 		this.#session = session;
 		this.#reader = reader;
-		stream.on("response", this.#onResponse);
-		stream.on("data", this.#onData);
-		stream.on("trailers", this.#onTrailers);
-		stream.on("end", this.#onEnd);
-		stream.on("error", this.#onError);
-		stream.on("close", this.#onClose);
+	}
+
+	/** Sends the head of the request. @throws Error if the session has just ended, or if a header is invalid. */
+	open(head: Fields): void {
+		this.#stream = this.#session.open(head, this);
 	}
 
 	/** Ends the stream, unless it has ended. */
 	leave(): void {
 		this.#reader = undefined;
-		if (!this.stream.closed) {
-			this.stream.close(constants.NGHTTP2_CANCEL);
-		}
-		// A stream that the server has closed stays open until its buffer has been read.
-		this.stream.resume();
+		this.#waiting = [];
+		this.#stream?.reset(errorCode.cancel);
 	}
 
-	readonly #onResponse = (headers: IncomingHttpHeaders & IncomingHttpStatusHeader): void => {
-		this.#session.arrived();
-		this.#reader?.responded(this, headers);
-	};
+	// ── The request ──
 
-	readonly #onData = (chunk: Buffer): void => {
+	get isClosed(): boolean {
+		return this.#stream?.isClosed ?? true;
+	}
+
+	write(chunk: Uint8Array): boolean {
+		return this.#stream?.write(chunk) ?? false;
+	}
+
+	end(chunk?: Uint8Array): void {
+		this.#stream?.end(chunk);
+	}
+
+	onceDrained(drained: () => void): void {
+		this.#drained = drained;
+	}
+
+	onDrain(): void {
+		const drained = this.#drained;
+		this.#drained = undefined;
+		drained?.();
+	}
+
+	// ── The response ──
+
+	onHead(status: number, fields: Fields): void {
 		this.#session.arrived();
-		const waiting = this.#reader?.received(chunk);
-		if (waiting !== undefined) {
-			this.stream.pause();
-			const resume = () => this.stream.resume();
-			// If the client is gone, `leave` was called.
-			waiting.then(resume, resume);
+		this.#reader?.responded(this, responseHead(status, fields));
+	}
+
+	onData(chunk: Buffer): void {
+		this.#session.arrived();
+		if (this.#isWaiting) {
+			this.#waiting.push(chunk);
+		} else {
+			this.#pass(chunk);
 		}
-	};
+	}
 
-	readonly #onTrailers = (trailers: IncomingHttpHeaders): void => {
+	onEnd(trailers: Fields): void {
 		this.#session.arrived();
 		this.#trailers = trailers;
-		if (this.#hasEnded) {
+		if (!this.#isWaiting) {
 			this.#finish();
 		}
-	};
+	}
 
-	readonly #onEnd = (): void => {
-		this.#hasEnded = true;
-		// A stream that has closed may have ended because it was reset, which `close` tells. While this side has not ended
-		// the request, the stream does not close.
-		if (this.#trailers !== undefined || !this.stream.closed) {
-			this.#finish();
-		}
-	};
+	onFinish(): void {
+		this.#closed();
+	}
 
-	readonly #onError = (error: Error): void => {
-		this.#error = error;
-	};
-
-	readonly #onClose = (): void => {
-		const { rstCode = constants.NGHTTP2_NO_ERROR } = this.stream;
-		const isComplete = this.#hasEnded && rstCode === constants.NGHTTP2_NO_ERROR;
+	onReset(code: number, origin: ResetOrigin): void {
 		// Before the place is left: the connections of a server that was removed are closed with its last call.
-		const end = isComplete ? undefined : this.#earlyEnd(rstCode);
+		const end = this.#earlyEnd(code, origin);
+		this.#closed();
+		// What waits can't be completed any more.
+		const reader = this.#trailers === undefined ? this.#reader : undefined;
+		if (reader !== undefined) {
+			this.#reader = undefined;
+			reader.endedEarly(this, end);
+		}
+	}
+
+	#closed(): void {
 		this.#session.closed();
 		this.#place.leave();
-		if (end === undefined) {
-			this.#finish();
+	}
+
+	#pass(chunk: Buffer): void {
+		const waiting = this.#reader?.received(chunk);
+		if (waiting === undefined) {
+			this.#stream?.consume(chunk.length);
 			return;
 		}
-		const reader = this.#reader;
-		this.#reader = undefined;
-		reader?.endedEarly(this, end);
-	};
+		this.#isWaiting = true;
+		const resume = () => this.#resume(chunk.length);
+		// If the client is gone, `leave` was called.
+		waiting.then(resume, resume);
+	}
+
+	#resume(consumed: number): void {
+		this.#isWaiting = false;
+		this.#stream?.consume(consumed);
+		while (!this.#isWaiting) {
+			const next = this.#waiting.shift();
+			if (next === undefined) {
+				break;
+			}
+			this.#pass(next);
+		}
+		if (!this.#isWaiting && this.#trailers !== undefined) {
+			this.#finish();
+		}
+	}
 
 	#finish(): void {
 		const reader = this.#reader;
 		this.#reader = undefined;
-		reader?.ended(this.#trailers ?? {});
+		reader?.ended(joinedFields(this.#trailers ?? []));
 		this.leave();
 	}
 
-	#earlyEnd(code: number): EarlyEnd {
-		const failure: ConnectError | undefined = this.#session.failureOf(this.#error);
-		if (this.#session.hasExcluded(this.stream)) {
+	#earlyEnd(code: number, origin: ResetOrigin): EarlyEnd {
+		const { failure } = this.#session;
+		if (this.#stream !== undefined && isExcluded(this.#stream, code, origin)) {
 			const reason = failure?.rawMessage ?? `${this.server.address} has refused the stream`;
 			return { kind: "excluded", reason };
 		}

@@ -1,7 +1,6 @@
-import type { OutgoingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Session } from "@plinth/rpc-client/session";
-import { credentialHeaders } from "../headers/request-headers.ts";
+import { credentialHeaders, requestFields } from "../headers/request-headers.ts";
 import type { InboundCall } from "../inbound-call.ts";
 import type { CallPosition } from "../positions/call-position.ts";
 import type { Server } from "../servers/server.ts";
@@ -40,7 +39,7 @@ export class CallAttempts {
 	readonly #tried = new Set<Server>();
 	/** The only server that the call can be sent to. */
 	#onlyServer: Server | undefined;
-	#headers: OutgoingHttpHeaders = {};
+	#headers: Record<string, string> = {};
 	/** What is sent in place of the client's own request. */
 	#request: Uint8Array | undefined;
 	/** Whether it continues a watch. */
@@ -64,7 +63,7 @@ export class CallAttempts {
 	}
 
 	/** Sets the headers of the request. */
-	setHeaders(headers: OutgoingHttpHeaders): void {
+	setHeaders(headers: Record<string, string>): void {
 		this.#headers = headers;
 	}
 
@@ -184,16 +183,14 @@ export class CallAttempts {
 			this.#events.send();
 			return;
 		}
-		let attempt: Attempt;
+		const attempt = new Attempt(server, place, session, this.#events);
 		try {
-			// Without the option, Node would end the request of a GET at once.
 			const headers = {
 				...this.#headers,
 				...credentialHeaders(this.#call, this.#environment.credential()),
 				...this.#position?.headers(),
 			};
-			const stream = session.open(headers, { endStream: false });
-			attempt = new Attempt(server, place, session, stream, this.#events);
+			attempt.open(requestFields(headers, session));
 		} catch (failure) {
 			place.leave();
 			if (session.isReady) {
@@ -209,9 +206,9 @@ export class CallAttempts {
 			this.#environment.watchMoved();
 		}
 		if (this.#request === undefined) {
-			this.#body.sendTo(attempt.stream);
+			this.#body.sendTo(attempt);
 		} else {
-			attempt.stream.end(this.#request);
+			attempt.end(this.#request);
 		}
 	}
 }

@@ -1,5 +1,5 @@
-import { constants } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
+import { errorCode } from "@plinth/http2";
 import { endWithError, respondWithError } from "../errors/error-response.ts";
 import type { ResponseHead } from "../headers/response-headers.ts";
 import type { Fields, InboundCall } from "../inbound-call.ts";
@@ -88,11 +88,11 @@ export class ClientResponse {
 				this.#writes.isWithinWrite ||
 				!endWithError(this.#call, error, this.#type, isAtBoundary)
 			) {
-				this.reset(constants.NGHTTP2_INTERNAL_ERROR);
+				this.reset(errorCode.internalError);
 			}
 		} catch {
 			// The client went away in the meantime.
-			this.reset(constants.NGHTTP2_INTERNAL_ERROR);
+			this.reset(errorCode.internalError);
 		}
 	}
 

@@ -12,8 +12,8 @@ function begun(contentType: string, bytes: Uint8Array) {
 		request: contentType === "application/proto" ? message : encodeEnvelope(0, message),
 		servers: [serverWith(stream), connectingServer()],
 	});
-	stream.emit("response", { ":status": 200, "content-type": contentType });
-	stream.emit("data", Buffer.from(bytes));
+	stream.call.onHead(200, ["content-type", contentType]);
+	stream.call.onData(Buffer.from(bytes));
 	return { stream, response };
 }
 
@@ -39,9 +39,8 @@ describe.each(["application/grpc", "application/grpc-web", "application/proto"])
 		it("is passed on whole", () => {
 			const { stream, response } = begun(contentType, whole.subarray(0, 7));
 			expect(response.status).toBe(0);
-			stream.emit("data", Buffer.from(whole.subarray(7)));
-			stream.emit("trailers", { "grpc-status": "0" });
-			stream.emit("end");
+			stream.call.onData(Buffer.from(whole.subarray(7)));
+			stream.call.onEnd(["grpc-status", "0"]);
 			expect(response).toMatchObject({ status: 200, body: Buffer.from(whole).toString("latin1") });
 		});
 	},

@@ -1,5 +1,5 @@
-import { constants, type IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { errorCode } from "@plinth/http2";
 import type { Deadline } from "@plinth/runtime";
 import { outcomeUnknown } from "../errors/outcome-unknown.ts";
 import { requestHeaders } from "../headers/request-headers.ts";
@@ -226,7 +226,7 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 			return;
 		}
 		const pages = head[pagesHeader];
-		if (this.#method.hasPages === true && typeof pages === "string") {
+		if (this.#method.hasPages === true && pages !== undefined) {
 			this.#environment.lists.remember(pages, server);
 		}
 		if (!this.#execution.hold(head)) {
@@ -248,7 +248,7 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 				"the head of a response could not be passed on",
 			);
 			this.#close("failed");
-			this.#response.reset(constants.NGHTTP2_INTERNAL_ERROR);
+			this.#response.reset(errorCode.internalError);
 		}
 	}
 
@@ -263,7 +263,7 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 		return held.add(chunk) ? undefined : this.#passHeld();
 	}
 
-	ended(trailers: IncomingHttpHeaders): void {
+	ended(trailers: Fields): void {
 		if (this.#watch?.isFollowed === true && this.#response.hasBegun) {
 			this.#watch.ended(trailers);
 			return;

@@ -1,9 +1,19 @@
-import type { ClientHttp2Stream } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { InboundCall } from "../inbound-call.ts";
 import type { ForwardingLimits } from "../limits.ts";
 import { Envelopes, isEnveloped } from "./envelopes.ts";
 import type { KeptBytes } from "./kept-bytes.ts";
+
+/** Where the body of a request is sent to. */
+export interface BodyStream {
+	/** Whether nothing more can be sent. */
+	readonly isClosed: boolean;
+	/** Returns false if the next chunk must wait until `onceDrained` calls. */
+	write(chunk: Uint8Array): boolean;
+	end(chunk?: Uint8Array): void;
+	/** Calls the function once, when there is room again. */
+	onceDrained(drained: () => void): void;
+}
 
 /**
  * The body of a request, on its way to a server. A chunk is taken from the client when the server has room for it.
@@ -26,7 +36,7 @@ export class RequestBody {
 	#isCollecting = false;
 	/** Whether the last chunk is kept beyond the limit, until the body is sent. */
 	#isOverfull = false;
-	#stream: ClientHttp2Stream | undefined;
+	#stream: BodyStream | undefined;
 	/** The position in `kept` of the next chunk for the stream. */
 	#next = 0;
 
@@ -87,7 +97,7 @@ export class RequestBody {
 	}
 
 	/** Sends the body from its beginning. */
-	sendTo(stream: ClientHttp2Stream): void {
+	sendTo(stream: BodyStream): void {
 		this.#stream = stream;
 		this.#next = 0;
 		this.#pump(stream);
@@ -105,9 +115,9 @@ export class RequestBody {
 		this.#keptBytes = 0;
 	}
 
-	#pump(stream: ClientHttp2Stream): void {
+	#pump(stream: BodyStream): void {
 		try {
-			while (stream === this.#stream && stream.writable) {
+			while (stream === this.#stream && !stream.isClosed) {
 				const chunk = this.#nextChunk();
 				if (chunk === undefined) {
 					this.#call.wait(() => this.#pump(stream));
@@ -118,7 +128,7 @@ export class RequestBody {
 					return;
 				}
 				if (!stream.write(chunk)) {
-					stream.once("drain", () => this.#pump(stream));
+					stream.onceDrained(() => this.#pump(stream));
 					return;
 				}
 			}

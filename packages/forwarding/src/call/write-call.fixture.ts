@@ -1,6 +1,6 @@
 /** A Write that a test forwards, and the streams to its servers. */
-import { EventEmitter } from "node:events";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { errorCode, type Http2ClientStream, type ResponseHandler } from "@plinth/http2";
 import { Deadlines, silentLogger, systemRuntime } from "@plinth/runtime";
 import type { Fields, InboundCall } from "../inbound-call.ts";
 import { defaultForwardingLimits } from "../limits.ts";
@@ -12,19 +12,36 @@ import { ForwardedCall } from "./forwarded-call.ts";
 import { KeptBytes } from "./kept-bytes.ts";
 
 /** A stream to a server, which a test ends. */
-export class UpstreamStream extends EventEmitter {
-	readonly writable = true;
-	rstCode = 0;
+export class UpstreamStream implements Http2ClientStream {
+	readonly id = 1;
+	readonly unsentBytes = 0;
+	readonly isLocalEnded = true;
+	isClosed = false;
+	#handler: ResponseHandler | undefined;
+
+	/** The call is made on it. */
+	opened(handler: ResponseHandler): this {
+		this.#handler = handler;
+		return this;
+	}
+
+	/** The call on it. */
+	get call(): ResponseHandler {
+		if (this.#handler === undefined) {
+			throw new Error("no call was made");
+		}
+		return this.#handler;
+	}
+
 	write = () => true;
 	end() {}
-	close() {}
-	resume() {}
-	pause() {}
+	consume() {}
+	reset() {}
 
 	/** The connection is lost. */
 	lose(): void {
-		this.rstCode = 2;
-		this.emit("close");
+		this.isClosed = true;
+		this.call.onReset(errorCode.internalError, "connection");
 	}
 }
 
@@ -41,8 +58,9 @@ function serverOf(address: string, session: unknown): Server {
 /** A server with that stream, whose connection can be lost. */
 export function serverWith(stream: UpstreamStream): Server {
 	return serverOf("a", {
-		...{ open: () => stream, arrived() {}, closed() {}, hasExcluded: () => false, isReady: true },
-		failureOf: () => new ConnectError("the connection was lost", Code.Unavailable),
+		open: (_: unknown, handler: ResponseHandler) => stream.opened(handler),
+		...{ arrived() {}, closed() {}, isReady: true, scheme: "http", host: "a" },
+		failure: new ConnectError("the connection was lost", Code.Unavailable),
 	});
 }
 

@@ -1,6 +1,7 @@
-import type { OutgoingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { InboundCall } from "../inbound-call.ts";
+import type { Fields as WireFields } from "@plinth/http2";
+import type { Session } from "@plinth/rpc-client/session";
+import type { Fields, InboundCall } from "../inbound-call.ts";
 import type { ForwardingLimits } from "../limits.ts";
 import { agentsHeader, clientAddressHeader, internalHeader } from "./agent-headers.ts";
 import { passesOn } from "./hop-by-hop.ts";
@@ -22,8 +23,8 @@ export function requestHeaders(
 	call: InboundCall,
 	agent: string,
 	limits: Pick<ForwardingLimits, "headerBytes" | "headers" | "agents">,
-): OutgoingHttpHeaders {
-	const headers: OutgoingHttpHeaders = {
+): Record<string, string> {
+	const headers: Record<string, string> = {
 		":method": call.method,
 		":path": call.target,
 		...(call.authority !== undefined && { ":authority": call.authority }),
@@ -59,13 +60,28 @@ export function requestHeaders(
 export function credentialHeaders(
 	{ clientAddress }: Pick<InboundCall, "clientAddress">,
 	credential: string,
-): OutgoingHttpHeaders {
+): Fields {
 	return credential === ""
 		? {}
 		: {
 				[internalHeader]: credential,
 				...(clientAddress !== "" && { [clientAddressHeader]: clientAddress }),
 			};
+}
+
+/** The head of a request as it is sent on a session: pseudo-headers first. */
+export function requestFields(
+	headers: Fields,
+	{ scheme, host }: Pick<Session, "scheme" | "host">,
+): WireFields {
+	const {
+		":method": method = "GET",
+		":path": path = "/",
+		":authority": authority = host,
+		...rest
+	} = headers;
+	const pseudo = [":method", method, ":scheme", scheme, ":authority", authority, ":path", path];
+	return [...pseudo, ...Object.entries(rest).flat()];
 }
 
 /** Whether the agent has already met it: its listener has told the client to send the body. */

@@ -1,6 +1,7 @@
-import { constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from "node:http2";
+import { errorCode } from "@plinth/http2";
 import { unlessAborted } from "@plinth/runtime";
 import { agentsHeader, internalHeader } from "../headers/agent-headers.ts";
+import { requestFields } from "../headers/request-headers.ts";
 import type { Place } from "./server-network.ts";
 
 /** The beginning of a report that is kept, in bytes. */
@@ -18,49 +19,54 @@ export async function checkReady(
 ): Promise<void> {
 	try {
 		const session = await unlessAborted(Promise.resolve(place.session()), signal);
-		const stream = session.open({
-			":method": "GET",
-			":path": "/readyz",
-			[agentsHeader]: agent,
-			...(credential !== "" && { [internalHeader]: credential }),
-		});
+		const fields = requestFields(
+			{
+				":method": "GET",
+				":path": "/readyz",
+				[agentsHeader]: agent,
+				...(credential !== "" && { [internalHeader]: credential }),
+			},
+			session,
+		);
 		await new Promise<void>((resolve, reject) => {
 			let status: number | undefined;
 			let report = Buffer.alloc(0);
-			let failure: Error | undefined;
 			const onAbort = () => {
 				reject(signal.reason);
-				stream.close(constants.NGHTTP2_CANCEL);
+				stream.reset(errorCode.cancel);
 			};
-			signal.addEventListener("abort", onAbort, { once: true });
-			stream.on("response", (headers: IncomingHttpHeaders & IncomingHttpStatusHeader) => {
-				status = headers[":status"];
-			});
-			stream.on("data", (chunk: Buffer) => {
-				session.arrived();
-				if (report.length < reportBytes) {
-					report = Buffer.concat([report, chunk.subarray(0, reportBytes - report.length)]);
-				}
-			});
-			stream.on("error", (error) => {
-				failure = error;
-			});
-			stream.on("end", () => {
-				if (status === 200) {
-					resolve();
-				} else {
-					const text = report
-						.toString("utf8")
-						.trim()
-						.replaceAll(/\s*\n\s*/g, "; ");
-					reject(new Error(`/readyz responded with status ${status}: ${text}`));
-				}
-			});
-			stream.on("close", () => {
+			const closed = () => {
 				signal.removeEventListener("abort", onAbort);
 				session.closed();
-				reject(session.failureOf(failure) ?? failure ?? new Error("/readyz did not respond"));
+				reject(session.failure ?? new Error("/readyz did not respond"));
+			};
+			const stream = session.open(fields, {
+				onHead: (received) => {
+					status = received;
+				},
+				onData: (chunk) => {
+					session.arrived();
+					stream.consume(chunk.length);
+					if (report.length < reportBytes) {
+						report = Buffer.concat([report, chunk.subarray(0, reportBytes - report.length)]);
+					}
+				},
+				onEnd: () => {
+					if (status === 200) {
+						resolve();
+					} else {
+						const text = report
+							.toString("utf8")
+							.trim()
+							.replaceAll(/\s*\n\s*/g, "; ");
+						reject(new Error(`/readyz responded with status ${status}: ${text}`));
+					}
+				},
+				onFinish: closed,
+				onReset: closed,
 			});
+			stream.end();
+			signal.addEventListener("abort", onAbort, { once: true });
 		});
 	} finally {
 		place.leave();

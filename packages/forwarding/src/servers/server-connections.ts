@@ -1,4 +1,4 @@
-import type { SecureClientSessionOptions } from "node:http2";
+import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Connection } from "@plinth/rpc-client/session";
 import type { Runtime } from "@plinth/runtime";
@@ -10,9 +10,6 @@ const callsPerConnection = 128;
 /** The bytes that a server may send ahead of a slow reader: for each call, and for all of a connection. */
 const callWindowBytes = 256 * 1024;
 const sessionWindowBytes = 8 * 1024 * 1024;
-
-/** Node resets streams of a session that uses more, in MiB: more than its calls can buffer. */
-const sessionMemoryMiB = 256;
 
 const keepAlive = {
 	pingIntervalMs: 10_000,
@@ -34,7 +31,7 @@ interface Shared {
  */
 export class ServerConnections implements Connections {
 	readonly #authority: string;
-	readonly #tls: SecureClientSessionOptions;
+	readonly #tls: TlsOptions;
 	readonly #runtime: Pick<Runtime, "clock" | "random">;
 	readonly #onGoaway: () => void;
 	readonly #connections: Shared[] = [];
@@ -42,7 +39,7 @@ export class ServerConnections implements Connections {
 	/** @param authority - scheme, host and port. */
 	constructor(
 		authority: string,
-		tls: SecureClientSessionOptions,
+		tls: TlsOptions,
 		runtime: Pick<Runtime, "clock" | "random">,
 		onGoaway: () => void,
 	) {
@@ -85,17 +82,10 @@ export class ServerConnections implements Connections {
 		const { clock, random } = this.#runtime;
 		const connection = new Connection(
 			this.#authority,
-			{
-				...keepAlive,
-				nodeOptions: {
-					...this.#tls,
-					maxSessionMemory: sessionMemoryMiB,
-					settings: { initialWindowSize: callWindowBytes },
-				},
-			},
+			{ ...keepAlive, nodeOptions: this.#tls },
 			clock,
 			random,
-			{ connectTimeoutMs, sessionWindowBytes, onGoaway: this.#onGoaway },
+			{ connectTimeoutMs, callWindowBytes, sessionWindowBytes, onGoaway: this.#onGoaway },
 		);
 		const shared: Shared = { connection, calls: 0 };
 		this.#connections.push(shared);

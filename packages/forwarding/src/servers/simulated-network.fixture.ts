@@ -1,9 +1,15 @@
 /** Servers and clients of a forwarder, in one process and under a fake clock. */
-import { EventEmitter } from "node:events";
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+	errorCode,
+	fieldValue,
+	type Http2ClientStream,
+	type ResetOrigin,
+	type ResponseHandler,
+	type Fields as WireFields,
+} from "@plinth/http2";
 import { type WatchEvent, WatchEventSchema, WatchListRequestSchema } from "@plinth/proto";
 import type { Session } from "@plinth/rpc-client/session";
 import type { Fields, InboundCall, InboundListener } from "../inbound-call.ts";
@@ -20,24 +26,30 @@ const { event: upsert } = create(WatchEventSchema, {
 });
 
 /** A stream to a simulated server. */
-export class SimulatedStream extends EventEmitter {
+export class SimulatedStream implements Http2ClientStream {
+	readonly id = 1;
+	readonly unsentBytes = 0;
+	readonly isLocalEnded = true;
 	readonly connections: SimulatedConnections;
 	readonly path: string;
 	/** The call that its client has named. */
 	readonly call: SimulatedCall | undefined;
-	readonly writable = true;
 	readonly request: Uint8Array[] = [];
-	closed = false;
-	rstCode = 0;
+	isClosed = false;
 	/** The last version that the server has sent of a watch; `undefined` before the head. */
 	sent: number | undefined;
+	readonly #handler: ResponseHandler;
 
-	constructor(connections: SimulatedConnections, path: string, call: SimulatedCall | undefined) {
-		super();
+	constructor(
+		connections: SimulatedConnections,
+		path: string,
+		call: SimulatedCall | undefined,
+		handler: ResponseHandler,
+	) {
 		this.connections = connections;
 		this.path = path;
 		this.call = call;
-		this.on("error", () => {});
+		this.#handler = handler;
 	}
 
 	write(chunk: Uint8Array): boolean {
@@ -49,33 +61,46 @@ export class SimulatedStream extends EventEmitter {
 		this.request.push(...(chunk === undefined ? [] : [chunk]));
 	}
 
-	resume(): void {}
-	pause(): void {}
+	consume(): void {}
 
-	/** Ends the stream from either side. */
-	close(code = 0): void {
-		if (!this.closed) {
-			this.closed = true;
-			this.rstCode = code;
-			this.connections.streams.delete(this);
-			queueMicrotask(() => this.emit("close"));
+	/** The client resets the stream. */
+	reset(code: number): void {
+		this.close(code, "local");
+	}
+
+	/** Ends the stream early. */
+	close(code: number, origin: ResetOrigin): void {
+		if (this.#leave()) {
+			this.#handler.onReset(code, origin);
 		}
 	}
 
-	respond(status: number, headers: IncomingHttpHeaders = {}): void {
-		this.emit("response", { ":status": status, ...headers });
+	respond(status: number, fields: WireFields = []): void {
+		this.#handler.onHead(status, fields);
+	}
+
+	/** Ends the response. */
+	ended(trailers: WireFields = []): void {
+		this.#handler.onEnd(trailers);
+		if (this.#leave()) {
+			this.#handler.onFinish?.();
+		}
+	}
+
+	#leave(): boolean {
+		const wasOpen = !this.isClosed;
+		this.isClosed = true;
+		this.connections.streams.delete(this);
+		return wasOpen;
 	}
 
 	/** Completes the call, as a server does. */
 	complete(): void {
-		const grpc = { "content-type": "application/grpc" };
 		if (this.sent === undefined) {
-			this.respond(200, grpc);
+			this.respond(200, ["content-type", "application/grpc"]);
 		}
-		this.emit("data", Buffer.from(encodeEnvelope(0, Uint8Array.of(8, 1))));
-		this.emit("trailers", { "grpc-status": "0" });
-		this.emit("end");
-		this.close();
+		this.#handler.onData(Buffer.from(encodeEnvelope(0, Uint8Array.of(8, 1))));
+		this.ended(["grpc-status", "0"]);
 	}
 
 	/** Sends the next message of a watch: after a snapshot of one resource, one version after the other. */
@@ -83,7 +108,7 @@ export class SimulatedStream extends EventEmitter {
 		const body = Buffer.concat(this.request).subarray(prefixBytes);
 		const { afterVersion } = fromBinary(WatchListRequestSchema, body);
 		if (this.sent === undefined) {
-			this.respond(200, { "content-type": "application/grpc" });
+			this.respond(200, ["content-type", "application/grpc"]);
 			this.sent = afterVersion === "" ? 0 : Number(afterVersion);
 			if (this.sent === 0) {
 				this.#send(upsert);
@@ -97,7 +122,7 @@ export class SimulatedStream extends EventEmitter {
 	#send(event: WatchEvent["event"], version?: number): void {
 		const text = version === undefined ? "" : String(version);
 		const message = create(WatchEventSchema, { event, version: text });
-		this.emit("data", Buffer.from(encodeEnvelope(0, toBinary(WatchEventSchema, message))));
+		this.#handler.onData(Buffer.from(encodeEnvelope(0, toBinary(WatchEventSchema, message))));
 	}
 }
 
@@ -137,7 +162,7 @@ export class SimulatedConnections implements Connections {
 			if (stream.call !== undefined) {
 				stream.call.losses += 1;
 			}
-			stream.close(2);
+			stream.close(errorCode.internalError, "connection");
 		}
 	}
 
@@ -163,11 +188,13 @@ export class SimulatedConnections implements Connections {
 			get isReady() {
 				return !connections.isClosed;
 			},
-			open: (headers: OutgoingHttpHeaders) => this.#network.opened(this, headers),
+			scheme: "http",
+			host: "x",
+			open: (fields: WireFields, handler: ResponseHandler) =>
+				this.#network.opened(this, fields, handler),
 			arrived: () => {},
 			closed: () => {},
-			hasExcluded: () => false,
-			failureOf: () => {
+			get failure() {
 				isLost ??= connections.#failure;
 				return isLost;
 			},
@@ -205,17 +232,20 @@ export class SimulatedNetwork {
 		return this.current.has(address) && last === connections;
 	}
 
-	opened(connections: SimulatedConnections, headers: OutgoingHttpHeaders): SimulatedStream {
-		const path = String(headers[":path"]);
-		const call = this.calls.get(String(headers["x-call"]));
-		const stream = new SimulatedStream(connections, path, call);
+	opened(
+		connections: SimulatedConnections,
+		fields: WireFields,
+		handler: ResponseHandler,
+	): SimulatedStream {
+		const path = fieldValue(fields, ":path") ?? "";
+		const call = this.calls.get(fieldValue(fields, "x-call") ?? "");
+		const stream = new SimulatedStream(connections, path, call, handler);
 		connections.streams.add(stream);
 		if (path === "/readyz") {
 			queueMicrotask(() => {
 				connections.wasChecked = true;
 				stream.respond(200);
-				stream.emit("end");
-				stream.close();
+				stream.ended();
 			});
 			return stream;
 		}

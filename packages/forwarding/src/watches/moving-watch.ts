@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeFromHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
@@ -158,7 +157,7 @@ export class MovingWatch {
 	}
 
 	/** A server has ended the stream of a watch that is followed. */
-	ended(trailers: IncomingHttpHeaders): void {
+	ended(trailers: Fields): void {
 		const watch = this.#followed;
 		if (watch === undefined) {
 			return;
@@ -272,7 +271,7 @@ export class MovingWatch {
 
 /** Whether it is the head of a response that has more than its head. */
 function isReadable(head: ResponseHead): boolean {
-	return head[":status"] === 200 && head["grpc-status"] === undefined;
+	return head[":status"] === "200" && head["grpc-status"] === undefined;
 }
 
 function cutOff(reason: string): ConnectError {

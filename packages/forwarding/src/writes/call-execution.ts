@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "@plinth/runtime";
 import type { CallMethod, RetryReason } from "../call/call-environment.ts";
 import { outcomeUnknown } from "../errors/outcome-unknown.ts";
 import type { ResponseHead } from "../headers/response-headers.ts";
-import type { InboundCall } from "../inbound-call.ts";
+import type { Fields, InboundCall } from "../inbound-call.ts";
 import { HeldResponse } from "./held-response.ts";
 import { isConditional } from "./write-condition.ts";
 
@@ -107,7 +106,7 @@ export class CallExecution {
 	}
 
 	/** The held response has ended: the error for the client, or `undefined` if the response can be passed on. */
-	conflict(trailers: IncomingHttpHeaders): ConnectError | undefined {
+	conflict(trailers: Fields): ConnectError | undefined {
 		const error = this.isUncertain ? this.#held?.repetition(trailers) : undefined;
 		return (
 			error &&

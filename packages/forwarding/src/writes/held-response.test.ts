@@ -1,10 +1,9 @@
 import { expect, it } from "vitest";
-import type { ResponseHead } from "../headers/response-headers.ts";
 import { HeldResponse } from "./held-response.ts";
 
 function respondedWith(status: number, body: object): HeldResponse {
-	const head: unknown = { ":status": status, "content-type": "application/json" };
-	const held = new HeldResponse(head as ResponseHead);
+	const head = { ":status": `${status}`, "content-type": "application/json" };
+	const held = new HeldResponse(head);
 	held.add(Buffer.from(JSON.stringify(body)));
 	return held;
 }

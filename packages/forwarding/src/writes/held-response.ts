@@ -1,7 +1,7 @@
-import type { IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { type ResponseHead, responseFields } from "../headers/response-headers.ts";
+import type { Fields } from "../inbound-call.ts";
 import { MessageBuffer, messageOf } from "../watches/message-buffer.ts";
 import { streamProtocol } from "../watches/stream-protocol.ts";
 
@@ -33,16 +33,16 @@ export class HeldResponse {
 	 * The error of the response, unless it says that the write can't have been executed before either: whatever else the second
 	 * server has refused it for, the first one may have accepted it.
 	 */
-	repetition(trailers: IncomingHttpHeaders): ConnectError | undefined {
+	repetition(trailers: Fields): ConnectError | undefined {
 		const error = this.#error(trailers);
 		return error?.code === Code.InvalidArgument ? undefined : error;
 	}
 
-	#error(trailers: IncomingHttpHeaders): ConnectError | undefined {
+	#error(trailers: Fields): ConnectError | undefined {
 		const protocol = streamProtocol(this.head["content-type"]);
 		if (protocol === undefined) {
 			const unknown = new ConnectError("", Code.Unknown);
-			return this.head[":status"] === 200
+			return this.head[":status"] === "200"
 				? undefined
 				: errorOf(() => errorFromJsonBytes(this.body, undefined, unknown));
 		}

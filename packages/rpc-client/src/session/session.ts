@@ -47,6 +47,9 @@ export interface SessionOwner {
 export class Session {
 	/** Creates the error with which the session and its calls ended, when a call needs it. */
 	#failure: (() => ConnectError) | undefined;
+	/** `http` or `https`, and the host and port of the server: what requests are addressed to. */
+	readonly scheme: string;
+	readonly host: string;
 	readonly #connection: Http2ClientConnection;
 	readonly #owner: SessionOwner;
 	readonly #authority: string;
@@ -64,6 +67,9 @@ export class Session {
 		clock: Clock,
 		options: SessionOptions,
 	) {
+		const [scheme = "", host = ""] = authority.split("://");
+		this.scheme = scheme;
+		this.host = host;
 		this.#authority = authority;
 		this.#owner = owner;
 		this.#connection = connectHttp2(socket, {
