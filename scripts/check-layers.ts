@@ -22,8 +22,8 @@ import { filesWith, type Package, readPackage, readPackages } from "./workspace.
 const layers: readonly (readonly string[])[] = [
 	["runtime", "test-support", "bench", "release"],
 	["proto-comments", "protoc-gen-clone", "proto", "wire-format", "scaffold"],
-	["transport", "create-plinth"],
-	["resource", "in-process", "rpc-client", "http2"],
+	["transport", "http2", "create-plinth"],
+	["resource", "in-process", "rpc-client"],
 	["cache", "storage", "rpc-server", "forwarding", "documents"],
 	[
 		"resource-service",

@@ -1,4 +1,10 @@
-import { errorCode, type Fields, type Http2ClientStream, type ResetOrigin, type ResponseHandler } from "@plinth/http2";
+import {
+	errorCode,
+	type Fields,
+	type Http2ClientStream,
+	type ResetOrigin,
+	type ResponseHandler,
+} from "@plinth/http2";
 import { isExcluded, type Session } from "@plinth/rpc-client/session";
 import { joinedFields, type ResponseHead, responseHead } from "../headers/response-headers.ts";
 import type { Fields as JoinedFields } from "../inbound-call.ts";

@@ -176,7 +176,16 @@ const ownClient: Client = async (socket, exchanges, { initialWindowSize = 65_535
 
 function request(client: Http2ClientConnection, exchange: Exchange): Promise<Message> {
 	const { headers, method, path, body, trailers } = exchange;
-	const pseudo = [":method", method, ":authority", "localhost:80", ":scheme", "http", ":path", path];
+	const pseudo = [
+		":method",
+		method,
+		":authority",
+		"localhost:80",
+		":scheme",
+		"http",
+		":path",
+		path,
+	];
 	return new Promise((resolve, reject) => {
 		let head: Fields = [];
 		let responseTrailers: Fields = [];

@@ -14,10 +14,7 @@ export function hasStatus(fields: Fields): boolean {
  * The error in trailers, or in the headers of a response without messages. `undefined` if the status is OK or
  * missing. Its metadata consists of `fields` and `further`.
  */
-export function statusError(
-	fields: Fields,
-	further?: Fields,
-): ConnectError | undefined {
+export function statusError(fields: Fields, further?: Fields): ConnectError | undefined {
 	const status = fieldValue(fields, "grpc-status");
 	if (status === undefined || status === "0") {
 		return undefined;

@@ -1,6 +1,11 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { errorCode, type Fields, type Http2ClientStream, type ResponseHandler } from "@plinth/http2";
+import {
+	errorCode,
+	type Fields,
+	type Http2ClientStream,
+	type ResponseHandler,
+} from "@plinth/http2";
 import type { Deadline } from "@plinth/runtime";
 import {
 	type AbortObserver,

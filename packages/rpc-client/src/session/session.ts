@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	connectHttp2,
@@ -10,7 +11,6 @@ import {
 	type ResponseHandler,
 } from "@plinth/http2";
 import type { Clock } from "@plinth/runtime";
-import type { Duplex } from "node:stream";
 import { nameOf } from "../call/stream-errors.ts";
 import { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
 import { connectionError, lostConnection, protocolError } from "./session-errors.ts";
@@ -234,5 +234,7 @@ export function isExcluded(
 	code: number,
 	origin: ResetOrigin,
 ): boolean {
-	return (origin === "peer" && code === errorCode.refusedStream) || (origin === "connection" && id === 0);
+	return (
+		(origin === "peer" && code === errorCode.refusedStream) || (origin === "connection" && id === 0)
+	);
 }
