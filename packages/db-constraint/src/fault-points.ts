@@ -83,6 +83,7 @@ export type FaultName =
 	| "take the record of a server as it was a while ago"
 	| "take the types of an earlier schema of a follower"
 	| "treat not known as not valid"
+	| "wait for a change after a conflict"
 	| "write without the fence of the shard";
 
 /**

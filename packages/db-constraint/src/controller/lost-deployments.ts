@@ -19,7 +19,7 @@ import { nameOfKey } from "../shadow/resource-key.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { responsibleUid } from "../succession/successors.ts";
-import { done, type HandlerResult } from "./handler-result.ts";
+import { afterConflict, done, type HandlerResult, soonest } from "./handler-result.ts";
 import { condition, displayReferences, targetsKept, withCondition } from "./reported-status.ts";
 
 /** See the comment at the top of this file. */
@@ -50,13 +50,14 @@ export class LostDeployments {
 				isKnown = false;
 			}
 		}
+		let handled = done;
 		if (lost.size > 0) {
 			await this.#dropTasks(stored.name, lost);
-			await this.#handleLost(stored, lost);
+			handled = await this.#handleLost(stored, lost);
 		}
 		return isKnown && lost.size === absent.length
-			? done
-			: { requeueAfterMs: limits.resolveRetryMs };
+			? handled
+			: soonest(handled, { requeueAfterMs: limits.resolveRetryMs });
 	}
 
 	/** The deployments that the shadow needs and that are missing from the registry view. */
@@ -91,17 +92,17 @@ export class LostDeployments {
 	async #handleLost(
 		{ name, shadow: before }: StoredShadow,
 		deleted: ReadonlySet<string>,
-	): Promise<void> {
-		const { backend } = this.#context;
+	): Promise<HandlerResult> {
+		const { backend, limits } = this.#context;
 		const resource = before.resource && (await backend.lookup(nameOfKey(before.resource)));
 		const stored = await readShadow(backend, name);
 		if (resource === undefined || stored === undefined || resource.id?.uid !== stored.shadow.uid) {
-			return;
+			return done;
 		}
 		const lost = new Set(this.#absent(stored).filter((uid) => deleted.has(uid)));
 		const affected = stored.shadow.outgoing.filter(({ deploymentUid }) => lost.has(deploymentUid));
 		if (affected.length === 0) {
-			return;
+			return done;
 		}
 		const asRead: Mutation = { op: "assert", id: recordId(name), expectedVersion: stored.version };
 		const cleared = affected.filter(({ rule }) => rule === OnDelete.UNSET);
@@ -110,7 +111,7 @@ export class LostDeployments {
 				const targets = cleared.flatMap(({ target }) => target ?? []);
 				// The change triggers another pass, which reports the remaining references.
 				await clearReferences(this.#context, this.#store, resource, targets, [asRead]);
-				return;
+				return done;
 			}
 			const reported = withCondition(
 				resource,
@@ -123,11 +124,12 @@ export class LostDeployments {
 					asRead,
 				]);
 			}
+			return done;
 		} catch (failure) {
-			// The concurrent change triggers another pass.
-			if (!isConflict(failure)) {
-				throw failure;
+			if (isConflict(failure)) {
+				return afterConflict(limits);
 			}
+			throw failure;
 		}
 	}
 }

@@ -39,7 +39,7 @@ import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-record
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { notValidState, requiresReferences, requiringState } from "../shadow/waiting-ages.ts";
 import { assertUid } from "../succession/deployment-record.ts";
-import { done, type HandlerResult, soonest } from "./handler-result.ts";
+import { afterConflict, done, type HandlerResult, soonest } from "./handler-result.ts";
 import { isInherited, ownerDeployment } from "./owner-deployments.ts";
 import type { OwnerQuery } from "./owner-query.ts";
 import {
@@ -169,9 +169,10 @@ export class MetaOwners {
 			isUnknown ? itemOf(stored, owner) : [],
 		);
 		this.#unknown.retain(stored.name, new Set(unknown));
-		await this.#report(stored, checks);
+		const reported = await this.#report(stored, checks);
 		return soonest(
 			rewritten,
+			reported,
 			...results,
 			recheckMs === undefined
 				? done
@@ -232,8 +233,7 @@ export class MetaOwners {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				// The concurrent change triggers another pass.
-				return done;
+				return afterConflict(limits);
 			}
 			if (failure instanceof Refused || failure instanceof Exhausted) {
 				logger.debug({ err: failure, uid: resource.id?.uid }, "an owner keeps its earlier version");
@@ -302,8 +302,11 @@ export class MetaOwners {
 	}
 
 	/** Reports the owners of which has not been known for long whether they are valid, and the end of that. */
-	async #report({ name, shadow }: StoredShadow, checks: readonly OwnerCheck[]): Promise<void> {
-		const { backend, runtime } = this.#context;
+	async #report(
+		{ name, shadow }: StoredShadow,
+		checks: readonly OwnerCheck[],
+	): Promise<HandlerResult> {
+		const { backend, limits, runtime } = this.#context;
 		const unknown = this.#unknown.problems(name);
 		const lost = checks.flatMap(({ owner, known }) =>
 			known?.missing === undefined || known.missing.isKept ? [] : owner,
@@ -313,17 +316,17 @@ export class MetaOwners {
 			...(lost.length === 0 ? [] : [lostOwnersMessage(this.#context, lost)]),
 		];
 		if (problems.length === 0 && this.#unknown.has(name)) {
-			return;
+			return done;
 		}
 		const resource = await backend.lookup(nameOfKey(keyOfShadow(shadow)));
 		if (resource === undefined || resource.id?.uid !== shadow.uid) {
-			return;
+			return done;
 		}
 		const wasReported = resource.status[statusKey]?.conditions.some(
 			({ type }) => type === ownersKnown,
 		);
 		if (problems.length === 0 && !wasReported) {
-			return;
+			return done;
 		}
 		const message = problems.join("; ");
 		const reported = withCondition(
@@ -332,17 +335,22 @@ export class MetaOwners {
 			runtime.clock,
 		);
 		if (reported === undefined) {
-			return;
+			return done;
 		}
 		try {
 			await this.#store.commit([
 				{ op: "put", resource: reported, expectedVersion: resource.version },
 			]);
+			return done;
 		} catch (failure) {
-			// The concurrent change triggers another pass; a storage without room takes no report.
-			if (!(isConflict(failure) || failure instanceof Exhausted)) {
-				throw failure;
+			if (isConflict(failure)) {
+				return afterConflict(limits);
 			}
+			// A storage without room takes no report.
+			if (failure instanceof Exhausted) {
+				return done;
+			}
+			throw failure;
 		}
 	}
 

@@ -35,7 +35,7 @@ import {
 } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
-import { done, type HandlerResult } from "./handler-result.ts";
+import { afterConflict, done, type HandlerResult } from "./handler-result.ts";
 import { condition, withCondition } from "./reported-status.ts";
 
 /** See the comment at the top of this file. */
@@ -170,7 +170,7 @@ export class OwnedDeletingHandler {
 			return done;
 		} catch (failure) {
 			if (isConflict(failure)) {
-				return { requeueAfterMs: this.#context.limits.maxRetryDelayMs };
+				return afterConflict(this.#context.limits);
 			}
 			throw failure;
 		}

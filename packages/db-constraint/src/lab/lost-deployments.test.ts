@@ -2,23 +2,21 @@ import { create } from "@bufbuild/protobuf";
 import { OwnerReferenceSchema } from "@plinth/proto";
 import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { referenceTo } from "@plinth/resource";
+import { CasFailure, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { deployedOf } from "../shadow/shadow.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, make } from "./lab.fixture.ts";
 
-/** `alpha` has `a`, which resources of `beta` may reference. */
-async function twoServices() {
+/** `alpha` has `a`, which resources of `beta` may reference. @param backend - decorates the storage of `beta`. */
+async function twoServices(backend: (backend: StorageBackend) => StorageBackend = (same) => same) {
 	const lab = new Lab(1);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
-	const beta = await lab.add({
-		name: "beta",
-		service: "beta",
-		region: "r2",
-		types: [Widget],
-		foreignTypes: [Thing],
-	});
+	const beta = await lab.add(
+		{ name: "beta", service: "beta", region: "r2", types: [Widget], foreignTypes: [Thing] },
+		backend,
+	);
 	const a = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
 	const to = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
 	return { lab, alpha, beta, a, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
@@ -52,6 +50,35 @@ describe("references to a deleted deployment", () => {
 		]);
 		await lab.run(beta.delete(w));
 		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("are cleared and reported although users write what has them at the same time", async () => {
+		let conflicts = 0;
+		const { lab, alpha, beta, w, to } = await twoServices((backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					const isHandled = mutations.some(
+						(each) => each.op === "put" && each.resource.id?.type?.kind === Widget.type.kind,
+					);
+					if (isHandled && conflicts > 0) {
+						conflicts -= 1;
+						throw new CasFailure([0], ["w"]);
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
+		const data = create(WidgetSchema, { likes: [to], belongsTo: to });
+		await lab.run(beta.write(make(Widget, "w", data)));
+		await lab.pass(5_000);
+		conflicts = 1;
+		lab.retire(alpha);
+		await lab.pass(60_000);
+		expect(conflicts).toBe(0);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([{ path: "belongs_to" }]);
+		expect((await beta.read(w))?.status.references?.conditions).toMatchObject([
+			{ type: "TargetsKept", state: 2 },
+		]);
 	});
 
 	it("are kept if a successor appears before the record of the deletion is read", async () => {

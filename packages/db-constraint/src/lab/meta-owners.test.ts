@@ -3,7 +3,13 @@ import { Code } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
-import { decorateBackend, Exhausted, Refused, type StorageBackend } from "@plinth/storage";
+import {
+	CasFailure,
+	decorateBackend,
+	Exhausted,
+	Refused,
+	type StorageBackend,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
@@ -172,6 +178,10 @@ describe("owners in other deployments", () => {
 	it.each([
 		["refused", () => new Refused(Code.FailedPrecondition, "the type is not served any more")],
 		["more than the storage has room for", () => new Exhausted("the storage is full")],
+		[
+			"in conflict with another write, which names the owner as before",
+			() => new CasFailure([0], ["w"]),
+		],
 	])(
 		"checks owners also while the rewrite of a reference is %s, which it tries again",
 		async (_is, failure) => {

@@ -439,6 +439,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "do not hold up others, however many they are",
 		},
 	},
+	"wait for a change after a conflict": {
+		rule: "A pass whose commit meets a conflict is repeated.",
+		test: {
+			file: "lab/lost-deployments.test.ts",
+			name: "are cleared and reported although users write what has them at the same time",
+		},
+	},
 	"forget deletions that wait": {
 		rule: "A deletion that waits is tried again.",
 		test: {

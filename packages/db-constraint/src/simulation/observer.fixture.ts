@@ -404,7 +404,7 @@ export class Observer {
 					1,
 					`${text} was stored with ${held.path} to ${held.text}, which does not exist`,
 				);
-			} else if (this.#isBeingDeleted(target)) {
+			} else if (this.#isBeingDeleted(target) && !(isDerived && holds(after, target))) {
 				this.violation(
 					4,
 					`${text} was stored with ${held.path} to ${held.text}, which is being deleted`,
@@ -560,6 +560,11 @@ function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedRe
 		return held.uid === "" ? { ...held, uid, ...(isSuspended && { isSuspended }) } : held;
 	});
 	return { ...tracked, schema, references };
+}
+
+/** Whether a resource has a reference to this incarnation already. */
+function holds({ references }: TrackedResource, { text, uid }: TrackedResource): boolean {
+	return references.some((held) => held.text === text && held.uid === uid);
 }
 
 function isResolved({ uid }: TrackedReference): boolean {
