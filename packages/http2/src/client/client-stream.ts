@@ -1,3 +1,4 @@
+import type { ListEntry } from "@plinth/runtime";
 import { Stream, type StreamHost } from "../connection/stream.ts";
 import type { Fields, Http2ClientStream, ResponseHandler } from "../http2.ts";
 
@@ -5,6 +6,8 @@ import type { Fields, Http2ClientStream, ResponseHandler } from "../http2.ts";
 export class ClientStream extends Stream implements Http2ClientStream {
 	/** The head of the request. */
 	readonly fields: Fields;
+	/** Its place among the requests that wait, while it is one of them. */
+	place: ListEntry<ClientStream> | undefined;
 	readonly #handler: ResponseHandler;
 	readonly #host: StreamHost;
 	#hasHead = false;
@@ -27,9 +30,11 @@ export class ClientStream extends Stream implements Http2ClientStream {
 		return this.#hasHead;
 	}
 
-	/** The request is sent now, on the stream with this identifier. */
-	opened(id: number, sendWindow: number): void {
+	/** The request is sent now, on the stream with this identifier and these windows. */
+	opened(id: number, sendWindow: number, receiveWindowBytes: number): void {
 		this.id = id;
+		// The server may have acknowledged our window while the request waited.
+		this.receiveWindow.resize(receiveWindowBytes - this.receiveWindow.size);
 		this.sendWindow = sendWindow;
 		this.initialSendWindow = sendWindow;
 	}

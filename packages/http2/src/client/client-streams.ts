@@ -1,3 +1,4 @@
+import { LinkedList } from "@plinth/runtime";
 import { HeadDecoder } from "../connection/head-decoder.ts";
 import { noFields, Streams, type StreamsHost } from "../connection/streams.ts";
 import { errorCode } from "../error-code.ts";
@@ -16,7 +17,7 @@ import { ClientStream } from "./client-stream.ts";
  */
 export class ClientStreams extends Streams<ClientStream> {
 	readonly #heads: HeadDecoder<ResponseBlock>;
-	readonly #waiting = new Set<ClientStream>();
+	readonly #waiting = new LinkedList<ClientStream>();
 	#nextId = 1;
 
 	constructor(host: StreamsHost) {
@@ -44,36 +45,55 @@ export class ClientStreams extends Streams<ClientStream> {
 			checkRequest(fields);
 		}
 		const stream = new ClientStream(this, fields, handler, this.streamWindowBytes);
-		this.#waiting.add(stream);
-		this.openWaiting();
+		if (this.#waiting.size === 0 && this.#hasRoom) {
+			this.#open(stream);
+		} else {
+			stream.place = this.#waiting.append(stream);
+		}
 		return stream;
 	}
 
 	/** Sends the requests that wait, as far as the server accepts them. */
 	openWaiting(): void {
-		const { counters, peer, scheduleFlush } = this.host;
-		for (const stream of this.#waiting) {
-			if (this.open.size >= peer.maxConcurrentStreams) {
+		while (this.#hasRoom) {
+			const stream = this.#waiting.shift();
+			if (stream === undefined) {
 				return;
 			}
-			this.#waiting.delete(stream);
-			const id = this.#nextId;
-			this.#nextId += 2;
-			this.highestId = id;
-			stream.opened(id, peer.initialWindowSize);
-			this.open.add(stream);
-			counters.streamsOpened++;
-			this.sendBlock(id, 0, stream.fields, false);
-			this.wake(stream);
-			scheduleFlush();
+			this.#open(stream);
 		}
+	}
+
+	/** Whether the server accepts another stream. */
+	get #hasRoom(): boolean {
+		return this.open.size < this.host.peer.maxConcurrentStreams;
+	}
+
+	#open(stream: ClientStream): void {
+		const { counters, peer } = this.host;
+		const id = this.#nextId;
+		this.#nextId += 2;
+		this.highestId = id;
+		stream.opened(id, peer.initialWindowSize, this.streamWindowBytes);
+		this.open.add(stream);
+		counters.streamsOpened++;
+		this.sendBlock(id, 0, stream.fields, false);
+		this.wake(stream);
+	}
+
+	/** Takes all requests that wait. */
+	#takeWaiting(): readonly ClientStream[] {
+		const waiting = [...this.#waiting];
+		for (const stream of waiting) {
+			stream.place?.remove();
+		}
+		return waiting;
 	}
 
 	/** The server processes no stream above this identifier. */
 	refuseAbove(lastStreamId: number): void {
 		const refused = [...this.open].filter(({ id }) => id > lastStreamId);
-		const waiting = [...this.#waiting];
-		this.#waiting.clear();
+		const waiting = this.#takeWaiting();
 		for (const stream of refused) {
 			this.closed.addReset(stream.id);
 			this.close(stream, errorCode.refusedStream, "peer");
@@ -84,7 +104,7 @@ export class ClientStreams extends Streams<ClientStream> {
 	}
 
 	override resetStream(stream: ClientStream, code: number): void {
-		if (this.#waiting.delete(stream)) {
+		if (stream.place?.remove() === true) {
 			this.#dropWaiting(stream, code, "local");
 		} else {
 			super.resetStream(stream, code);
@@ -92,8 +112,7 @@ export class ClientStreams extends Streams<ClientStream> {
 	}
 
 	override resetAll(code: number): void {
-		const waiting = [...this.#waiting];
-		this.#waiting.clear();
+		const waiting = this.#takeWaiting();
 		super.resetAll(code);
 		for (const stream of waiting) {
 			this.#dropWaiting(stream, code, "connection");
@@ -162,6 +181,8 @@ export class ClientStreams extends Streams<ClientStream> {
 	#dropWaiting(stream: ClientStream, code: number, origin: ResetOrigin): void {
 		stream.isClosed = true;
 		this.sender.drop(stream);
+		// The connection may be waiting for it before it ends.
+		this.host.scheduleFlush();
 		stream.deliverReset(code, origin);
 	}
 }

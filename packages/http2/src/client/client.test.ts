@@ -129,6 +129,42 @@ describe("requests beyond the server's limit of streams", () => {
 		expect(server.of(frameType.headers).map(({ id }) => id)).toEqual([1, 3]);
 	});
 
+	it("are none once its settings have arrived without a limit", async () => {
+		const server = await begun();
+		for (let request = 0; request < 150; request++) {
+			server.request();
+		}
+		await settle();
+		expect(server.of(frameType.headers)).toHaveLength(150);
+	});
+
+	it("get credit as the server counts it, if it has learned of a small window in the meantime", async () => {
+		const windowBytes = 16_384;
+		const server = new RawServer({ streamWindowBytes: windowBytes });
+		const responses = Array.from({ length: 101 }, () => server.request());
+		expect(responses.at(-1)?.stream?.id).toBe(0);
+		await server.send(settingsFrame(), frame(frameType.settings, flag.ack, 0));
+		const id = responses.at(-1)?.stream?.id ?? 0;
+		expect(id).toBe(201);
+		await server.send(headers(id, ok), frame(data, 0, id, Buffer.alloc(windowBytes)));
+		expect(server.of(windowUpdate, id).map(({ payload }) => payload.readUInt32BE())).toEqual([
+			windowBytes,
+		]);
+	});
+
+	it("do not keep a connection that ends waiting after they are reset", async () => {
+		const server = await begun([[setting.maxConcurrentStreams, 0]]);
+		const response = server.request();
+		const closed = server.connection.close();
+		await settle();
+		expect(server.isEnded).toBe(false);
+		response.stream?.reset(errorCode.cancel);
+		await settle();
+		expect(server.isEnded).toBe(true);
+		server.socket.end();
+		expect((await closed).code).toBe(errorCode.noError);
+	});
+
 	it("are never sent if they are reset first", async () => {
 		const server = await begun([[setting.maxConcurrentStreams, 0]]);
 		const response = server.request({ ends: false });
@@ -198,6 +234,11 @@ describe("a response is refused with PROTOCOL_ERROR", () => {
 describe("the connection ends with", () => {
 	const oneField = literals("a", "b");
 	it.each([
+		[
+			"a setting that enables pushes",
+			settingsFrame([setting.enablePush, 1]),
+			errorCode.protocolError,
+		],
 		["PUSH_PROMISE", frame(pushPromise, endHeaders, 1, uint32(2)), errorCode.protocolError],
 		["a stream of the server", headers(2, ok), errorCode.protocolError],
 		["a response without a request", headers(3, ok), errorCode.protocolError],

@@ -51,7 +51,7 @@ export abstract class Connection {
 	readonly #onInternalError: (error: unknown) => void;
 	readonly #reader: FrameReader;
 	readonly #decoder: HpackDecoder;
-	protected readonly peer = new PeerSettings();
+	protected readonly peer: PeerSettings;
 	#reason: Http2CloseReason = { code: errorCode.noError, message: "" };
 	#hasPeerSettings = false;
 	#isSettingsAcknowledged = false;
@@ -73,6 +73,7 @@ export abstract class Connection {
 		const limits = { ...defaultHttp2Limits, ...options.limits };
 		const clock = options.clock ?? systemClock;
 		this.limits = limits;
+		this.peer = new PeerSettings(expectsPreface);
 		this.#clock = clock;
 		this.#onInternalError = options.onInternalError ?? (() => {});
 		this.#socket = socket;
@@ -526,6 +527,9 @@ export abstract class Connection {
 				errorCode.enhanceYourCalm,
 				"a SETTINGS frame has too many parameters",
 			);
+		}
+		if (!this.#hasPeerSettings) {
+			this.peer.begin();
 		}
 		const windowBefore = this.peer.initialWindowSize;
 		for (let position = start; position < end; position += 6) {

@@ -13,8 +13,19 @@ export class PeerSettings {
 	headerTableSize = initialTableSize;
 	initialWindowSize = initialWindow;
 	maxFrameBytes = initialMaxFrameBytes;
-	/** The streams that this side may have open. Before the peer declares its limit, the smallest one that is recommended. */
+	/** The streams that this side may have open. Before the peer's settings arrive, the smallest limit that is recommended. */
 	maxConcurrentStreams = 100;
+	readonly #maxEnablePush: number;
+
+	/** @param isClient - whether the peer is a client. Only clients may enable pushes. */
+	constructor(isClient: boolean) {
+		this.#maxEnablePush = isClient ? 1 : 0;
+	}
+
+	/** The first SETTINGS have arrived: streams that they don't limit are not limited. */
+	begin(): void {
+		this.maxConcurrentStreams = Number.POSITIVE_INFINITY;
+	}
 
 	/**
 	 * Applies one parameter. Unknown ones are ignored.
@@ -30,13 +41,10 @@ export class PeerSettings {
 				this.maxConcurrentStreams = value;
 				break;
 			case setting.enablePush:
+				checkFlag(identifier, value, this.#maxEnablePush);
+				break;
 			case setting.noRfc7540Priorities:
-				if (value > 1) {
-					throw new ConnectionError(
-						errorCode.protocolError,
-						`setting ${identifier} must be 0 or 1, got: ${value}`,
-					);
-				}
+				checkFlag(identifier, value, 1);
 				break;
 			case setting.initialWindowSize:
 				if (value > maxInt31) {
@@ -58,5 +66,15 @@ export class PeerSettings {
 				break;
 			default:
 		}
+	}
+}
+
+function checkFlag(identifier: number, value: number, largest: number): void {
+	if (value > largest) {
+		const allowed = largest === 0 ? "0" : "0 or 1";
+		throw new ConnectionError(
+			errorCode.protocolError,
+			`setting ${identifier} must be ${allowed}, got: ${value}`,
+		);
 	}
 }

@@ -18,7 +18,7 @@ const iterationBytes = 256 * 1024;
  *     write ──▶ queue of the stream ──▶ ready ──▶ output ──▶ socket
  *                 waits for credit       waits for credit of the connection, for the socket, or for the next iteration
  *
- * Ready streams send one frame after the other, one of each stream. Invariants: a stream is ready if it wants to send
+ * Ready streams send one frame after the other, one of each stream. Invariants: a stream is ready if it wants to send,
  * has an identifier, and its own window allows it; `unsentBytes` is the sum of the streams'; neither window is ever used below 0.
  */
 export class Sender {

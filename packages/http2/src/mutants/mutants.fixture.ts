@@ -174,8 +174,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "makes more requests than its server accepts",
 		file: "client/client-streams.ts",
-		find: "if (this.open.size >= peer.maxConcurrentStreams) {",
-		replace: "if (this.open.size > peer.maxConcurrentStreams) {",
+		find: "return this.open.size < this.host.peer.maxConcurrentStreams;",
+		replace: "return this.open.size <= this.host.peer.maxConcurrentStreams;",
 	},
 	{
 		name: "does not send the requests that wait when one has ended",
@@ -198,8 +198,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "keeps the bytes of a request that is reset while it waits",
 		file: "client/client-streams.ts",
-		find: "		this.sender.drop(stream);\n		stream.deliverReset",
-		replace: "		stream.deliverReset",
+		find: "		this.sender.drop(stream);\n		// The connection",
+		replace: "		// The connection",
 	},
 	{
 		name: "resets a request that its server still completes",
