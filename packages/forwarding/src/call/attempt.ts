@@ -62,11 +62,13 @@ export class Attempt implements ResponseHandler, BodyStream {
 		this.#stream = this.#session.open(head, this);
 	}
 
-	/** Ends the stream, unless it has ended. */
+	/** Ends the stream, unless it has ended, or ends by itself because both sides are complete. */
 	leave(): void {
 		this.#reader = undefined;
 		this.#waiting = [];
-		this.#stream?.reset(errorCode.cancel);
+		if (this.#trailers === undefined || this.#stream?.isLocalEnded !== true) {
+			this.#stream?.reset(errorCode.cancel);
+		}
 	}
 
 	// ── The request ──

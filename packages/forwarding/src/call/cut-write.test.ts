@@ -42,6 +42,7 @@ describe.each(["application/grpc", "application/grpc-web", "application/proto"])
 			stream.call.onData(Buffer.from(whole.subarray(7)));
 			stream.call.onEnd(["grpc-status", "0"]);
 			expect(response).toMatchObject({ status: 200, body: Buffer.from(whole).toString("latin1") });
+			expect(stream.resets).toBe(0);
 		});
 	},
 );

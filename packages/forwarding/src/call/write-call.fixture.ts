@@ -17,6 +17,8 @@ export class UpstreamStream implements Http2ClientStream {
 	readonly unsentBytes = 0;
 	readonly isLocalEnded = true;
 	isClosed = false;
+	/** How often the agent has reset it. */
+	resets = 0;
 	#handler: ResponseHandler | undefined;
 
 	/** The call is made on it. */
@@ -36,7 +38,9 @@ export class UpstreamStream implements Http2ClientStream {
 	write = () => true;
 	end() {}
 	consume() {}
-	reset() {}
+	reset() {
+		this.resets += 1;
+	}
 
 	/** The connection is lost. */
 	lose(): void {

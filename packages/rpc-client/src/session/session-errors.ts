@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 /** The error of calls on a connection that could not be opened or has failed. Always Unavailable. */
 export function connectionError(authority: string, error: Error): ConnectError {
 	return new ConnectError(
-		`${authority}: ${error.message}`,
+		`${authority}: ${textOf(error)}`,
 		Code.Unavailable,
 		undefined,
 		undefined,
@@ -14,6 +14,7 @@ export function connectionError(authority: string, error: Error): ConnectError {
 /**
  * The error of calls on a connection whose server breaks the rules of HTTP/2.
  *
+ * @param message - what it has done; empty if that says nothing.
  * @param speaksHttp2 - whether it has sent its settings before.
  */
 export function protocolError(
@@ -21,9 +22,8 @@ export function protocolError(
 	message: string,
 	speaksHttp2: boolean,
 ): ConnectError {
-	const what = speaksHttp2
-		? message
-		: `the server does not speak HTTP/2, which gRPC needs: ${message}`;
+	const unable = "the server does not speak HTTP/2, which gRPC needs";
+	const what = speaksHttp2 ? message : [unable, message].filter((each) => each !== "").join(": ");
 	return new ConnectError(`${authority}: ${what}`, Code.Unavailable);
 }
 
@@ -35,4 +35,11 @@ export function lostConnection(
 ): ConnectError {
 	const cause = Object.assign(new Error(what), { code });
 	return new ConnectError(`${authority} ${what}`, Code.Unavailable, undefined, undefined, cause);
+}
+
+/** The error of a host with several addresses has no message of its own, but one error for each address. */
+function textOf(error: Error): string {
+	return error instanceof AggregateError && error.message === ""
+		? error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join("; ")
+		: error.message;
 }

@@ -197,7 +197,9 @@ export class Session {
 				return connectionError(authority, cause);
 			}
 			if (code !== errorCode.noError) {
-				return protocolError(authority, message, speaksHttp2);
+				// What another protocol sends is no frame: its size says nothing.
+				const isFrame = speaksHttp2 || code !== errorCode.frameSizeError;
+				return protocolError(authority, isFrame ? message : "", speaksHttp2);
 			}
 			const what = speaksHttp2 ? "" : ": does it speak HTTP/2?";
 			return lostConnection(authority, `closed the connection${what}`, "ECONNRESET");
