@@ -8,7 +8,7 @@ const runs = 40;
 describe("two clusters behind agents, under a seeded scheduler", () => {
 	it("show their clients one history, and copy what is exported and nothing else", async () => {
 		const total: Partial<SimulationCounts> = {};
-		for (let seed = 1; seed <= 3; seed += 1) {
+		for (let seed = 1; seed <= 6; seed += 1) {
 			const { violations, counts } = await simulate(seed);
 			expect({ seed, violations }).toEqual({ seed, violations: [] });
 			for (const [key, count] of Object.entries(counts)) {

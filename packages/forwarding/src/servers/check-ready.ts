@@ -19,6 +19,7 @@ export async function checkReady(
 ): Promise<void> {
 	try {
 		const session = await unlessAborted(Promise.resolve(place.session()), signal);
+		signal.throwIfAborted();
 		const fields = requestFields(
 			{
 				":method": "GET",

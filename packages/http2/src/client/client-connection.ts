@@ -22,6 +22,8 @@ const clientLimits: Partial<Http2Limits> = {
 	controlFrames: { burst: 100_000, perSecond: 10_000 },
 	streamErrors: { burst: 100_000, perSecond: 10_000 },
 	stallTimeoutMs: Number.POSITIVE_INFINITY,
+	// What waits belongs to the callers, who know how much it is.
+	maxUnsentBytes: Number.POSITIVE_INFINITY,
 };
 
 /** The client's side of one connection. */

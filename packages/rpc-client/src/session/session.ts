@@ -85,8 +85,9 @@ export class Session {
 			},
 			onGoaway: (_, code, debugData) => this.#onGoaway(code, debugData),
 			onEnding: (reason) => this.#onEnding(reason),
-			onHandlerError: (error) => this.#onBug(error),
-			onInternalError: (error) => this.#onBug(error),
+			onInternalError: (error) => {
+				this.#failure ??= () => ConnectError.from(error, Code.Internal);
+			},
 		});
 		this.#keepAlive = new KeepAlive(this.#connection, clock, options, {
 			openCalls: () => this.#open,
@@ -208,11 +209,6 @@ export class Session {
 		this.#keepAlive.stop();
 		this.#connection.keepAlive(false);
 		this.#owner.ended(this);
-	}
-
-	/** Readers of calls catch their own errors. */
-	#onBug(error: unknown): void {
-		this.#failure ??= () => ConnectError.from(error, Code.Internal);
 	}
 
 	/** Unused for too long. */

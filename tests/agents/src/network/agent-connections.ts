@@ -1,85 +1,98 @@
-import { EventEmitter } from "node:events";
-import { constants, type OutgoingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Fields } from "@plinth/forwarding";
 import type { Connections, Place } from "@plinth/forwarding/testing";
+import {
+	errorCode,
+	type Http2ClientStream,
+	type ResetOrigin,
+	type ResponseHandler,
+	type Fields as WireFields,
+} from "@plinth/http2";
 import type { Session } from "@plinth/rpc-client/session";
 import type { Caller, Exchange } from "./exchange.ts";
 import type { Link, Network } from "./network.ts";
 
-/** A stream of an agent to a server: what the agent uses of Node's `ClientHttp2Stream`. */
-class ServerStream extends EventEmitter implements Caller {
-	readonly #exchange: Exchange;
-	writable = true;
-	closed = false;
-	rstCode: number = constants.NGHTTP2_NO_ERROR;
+/** The bytes that a server may send ahead of the agent. */
+const windowBytes = 1_000;
 
-	constructor(exchange: Exchange) {
-		super();
+/** A stream of an agent to a server. */
+class ServerStream implements Http2ClientStream, Caller {
+	readonly id = 1;
+	readonly unsentBytes = 0;
+	readonly #exchange: Exchange;
+	readonly #handler: ResponseHandler;
+	isLocalEnded = false;
+	isClosed = false;
+	#unconsumed = 0;
+
+	constructor(exchange: Exchange, handler: ResponseHandler) {
 		this.#exchange = exchange;
+		this.#handler = handler;
 		exchange.caller = this;
 	}
 
 	write(chunk: Uint8Array): boolean {
 		const waiting = this.#exchange.send(chunk);
-		void waiting?.then(() => this.emit("drain"));
+		void waiting?.then(() => this.isClosed || this.#handler.onDrain?.());
 		return waiting === undefined;
 	}
 
 	end(chunk?: Uint8Array): void {
-		this.writable = false;
 		if (chunk !== undefined) {
 			void this.#exchange.send(chunk);
 		}
+		this.isLocalEnded = true;
 		this.#exchange.finish();
 	}
 
-	close(code: number): void {
-		if (!this.closed) {
+	reset(code: number): void {
+		if (!this.isClosed) {
+			this.isClosed = true;
 			this.#exchange.cancel();
-			this.#close(code);
+			this.#handler.onReset(code, "local");
 		}
 	}
 
-	pause(): void {
-		this.#exchange.pause();
-	}
-
-	resume(): void {
-		this.#exchange.resume();
+	consume(bytes: number): void {
+		this.#unconsumed -= bytes;
+		if (this.#unconsumed <= windowBytes) {
+			this.#exchange.resume();
+		}
 	}
 
 	responded(status: number, headers: Fields): void {
-		this.emit("response", { ":status": status, ...headers });
+		this.#handler.onHead(status, Object.entries(headers).flat());
 	}
 
 	received(bytes: Uint8Array): void {
-		this.emit("data", Buffer.from(bytes));
+		this.#unconsumed += bytes.length;
+		if (this.#unconsumed > windowBytes) {
+			this.#exchange.pause();
+		}
+		this.#handler.onData(Buffer.from(bytes));
 	}
 
 	ended(trailers: Fields): void {
-		if (Object.keys(trailers).length > 0) {
-			this.emit("trailers", trailers);
-		}
-		this.emit("end");
-		if (!this.closed) {
-			this.#close(constants.NGHTTP2_NO_ERROR);
+		this.#handler.onEnd(Object.entries(trailers).flat());
+		if (!this.isClosed) {
+			this.isClosed = true;
+			queueMicrotask(() => this.#handler.onFinish?.());
 		}
 	}
 
 	wasReset(code: number): void {
-		this.#close(code);
+		this.#close(code, "peer");
 	}
 
 	lost(): void {
-		this.#close(constants.NGHTTP2_INTERNAL_ERROR);
+		this.#close(errorCode.internalError, "connection");
 	}
 
-	#close(code: number): void {
-		this.writable = false;
-		this.closed = true;
-		this.rstCode = code;
-		queueMicrotask(() => this.emit("close"));
+	#close(code: number, origin: ResetOrigin): void {
+		if (!this.isClosed) {
+			this.isClosed = true;
+			queueMicrotask(() => this.#handler.onReset(code, origin));
+		}
 	}
 }
 
@@ -133,31 +146,37 @@ export class AgentConnections implements Connections {
 
 /** A connection as what the agent uses of a session. */
 function sessionOver(link: Link): Session {
-	const session: Pick<Session, "isReady" | "arrived" | "closed" | "hasExcluded" | "failureOf"> & {
-		open(headers: OutgoingHttpHeaders): ServerStream;
-	} = {
+	const session: Pick<
+		Session,
+		"isReady" | "scheme" | "host" | "open" | "arrived" | "closed" | "failure"
+	> = {
+		scheme: "http",
+		host: "server",
 		get isReady() {
 			return link.isReady;
 		},
-		open: ({ ":method": method, ":path": target, ":authority": _, ...headers }) => {
-			const exchange = link.open({
-				method: String(method),
-				target: String(target),
-				headers: Object.fromEntries(
-					Object.entries(headers).map(([name, value]) => [name, String(value)]),
-				),
-			});
-			const stream = new ServerStream(exchange);
-			if (method === "GET") {
-				exchange.finish();
-			}
-			return stream;
-		},
+		open: (fields, handler) => new ServerStream(link.open(requestOf(fields)), handler),
 		arrived: () => {},
 		closed: () => {},
-		hasExcluded: ({ rstCode }) => rstCode === constants.NGHTTP2_REFUSED_STREAM,
-		failureOf: () => link.failure,
+		get failure() {
+			return link.failure;
+		},
 	};
-	// A stream and a session have private parts, which the agent does not use.
-	return session as unknown as Session;
+	// A session has private parts, which the agent does not use.
+	return session as Session;
+}
+
+function requestOf(fields: WireFields) {
+	const all: Record<string, string> = {};
+	for (let index = 0; index < fields.length; index += 2) {
+		all[fields[index] ?? ""] = fields[index + 1] ?? "";
+	}
+	const {
+		":method": method = "",
+		":path": target = "",
+		":authority": _,
+		":scheme": __,
+		...headers
+	} = all;
+	return { method, target, headers };
 }
