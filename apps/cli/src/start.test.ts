@@ -20,7 +20,7 @@ const heavy = {
 	yaml: "/yaml/",
 	"string-width": "/string-width/",
 	diff: "/diff/",
-	http2: "node:http2",
+	http2: "/packages/http2/",
 	crypto: "node:crypto",
 	fetch: "NativeModule internal/deps/undici/undici",
 } as const;

@@ -260,7 +260,10 @@ export class WireCall implements AbortObserver, ResponseHandler {
 
 	onReset(code: number): void {
 		this.#streamClosed();
-		this.#failRemotely(this.#session?.failure ?? resetError(code));
+		// The first error of a process loads much code of Node.js: none is created for a call that has ended.
+		if (this.#isOpen) {
+			this.#failRemotely(this.#session?.failure ?? resetError(code));
+		}
 	}
 
 	#streamClosed(): void {

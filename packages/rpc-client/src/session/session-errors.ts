@@ -24,7 +24,8 @@ export function protocolError(
 ): ConnectError {
 	const unable = "the server does not speak HTTP/2, which gRPC needs";
 	const what = speaksHttp2 ? message : [unable, message].filter((each) => each !== "").join(": ");
-	return new ConnectError(`${authority}: ${what}`, Code.Unavailable);
+	const cause = Object.assign(new Error(what), { code: "ERR_HTTP2_ERROR" });
+	return new ConnectError(`${authority}: ${what}`, Code.Unavailable, undefined, undefined, cause);
 }
 
 /** The error of calls whose connection ended without an error. `code` becomes the code of its cause. */
