@@ -1,15 +1,7 @@
 import { type Duplex, duplexPair } from "node:stream";
 import { FakeClock } from "@plinth/runtime/testing";
 import { clientPreface, flag, frameType } from "./frames/frame.ts";
-import {
-	type Frame,
-	frame,
-	literals,
-	parseFrames,
-	requestFields,
-	settingsFrame,
-} from "./frames.fixture.ts";
-import { HpackDecoder } from "./hpack/decoder.ts";
+import { frame, literals, parseFrames, requestFields, settingsFrame } from "./frames.fixture.ts";
 import type {
 	Fields,
 	Http2Connection,
@@ -20,6 +12,7 @@ import type {
 	ResetOrigin,
 	StreamHandler,
 } from "./http2.ts";
+import { RawPeer } from "./raw-peer.fixture.ts";
 import { serveHttp2 } from "./serve.ts";
 
 /** What a handler has received of a request. */
@@ -74,22 +67,20 @@ export interface RawClientOptions {
 }
 
 /** A client that sends bytes as a test chooses, to a server in the same process. */
-export class RawClient {
+export class RawClient extends RawPeer {
 	readonly clock = new FakeClock();
 	readonly connection: Http2Connection;
 	readonly socket: Duplex;
 	readonly serverSocket: Duplex;
-	/** All that were received. */
-	readonly frames: Frame[] = [];
 	readonly requests: Recorded[] = [];
 	/** What handlers have thrown. */
 	readonly errors: unknown[] = [];
 	readonly internalErrors: unknown[] = [];
 	isEnded = false;
-	readonly #decoder = new HpackDecoder();
 	#rest: Buffer = Buffer.alloc(0);
 
 	constructor(options: RawClientOptions = {}) {
+		super();
 		[this.socket, this.serverSocket] = duplexPair();
 		this.connection = serveHttp2(
 			this.serverSocket,
@@ -139,26 +130,6 @@ export class RawClient {
 			throw new Error("no request has come");
 		}
 		return recorded;
-	}
-
-	/** Received frames of a type, of all streams or of one. */
-	of(type: number, id?: number): readonly Frame[] {
-		return this.frames.filter((each) => each.type === type && (id === undefined || each.id === id));
-	}
-
-	/** The code of the RST_STREAM that a stream has received. */
-	resetCode(id: number): number | undefined {
-		return this.of(frameType.rstStream, id)[0]?.payload.readUInt32BE();
-	}
-
-	/** The code of the last GOAWAY. */
-	get goawayCode(): number | undefined {
-		return this.of(frameType.goaway).at(-1)?.payload.readUInt32BE(4);
-	}
-
-	/** The fields of received HEADERS: to be called once for each, in order. */
-	decode({ payload }: Frame): Fields {
-		return this.#decoder.decode(payload, 0, payload.length, 1_000_000).fields;
 	}
 }
 

@@ -2,8 +2,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { FakeClock } from "@plinth/runtime/testing";
 import { connectHttp2 } from "../connect.ts";
 import { clientPreface, flag, frameType } from "../frames/frame.ts";
-import { type Frame, frame, literals, parseFrames, settingsFrame } from "../frames.fixture.ts";
-import { HpackDecoder } from "../hpack/decoder.ts";
+import { frame, literals, parseFrames, settingsFrame } from "../frames.fixture.ts";
 import type {
 	Fields,
 	Http2ClientConnection,
@@ -14,6 +13,7 @@ import type {
 	ResponseHandler,
 } from "../http2.ts";
 import { settle } from "../raw-client.fixture.ts";
+import { RawPeer } from "../raw-peer.fixture.ts";
 
 /** What has been received of a response. */
 export class RecordedResponse implements ResponseHandler {
@@ -53,21 +53,20 @@ export class RecordedResponse implements ResponseHandler {
 }
 
 /** A server that sends bytes as a test chooses, to a client in the same process. */
-export class RawServer {
+export class RawServer extends RawPeer {
 	readonly clock = new FakeClock();
 	readonly connection: Http2ClientConnection;
 	readonly socket: Duplex;
-	readonly frames: Frame[] = [];
 	/** What the connection has reported, in order. */
 	readonly reports: string[] = [];
 	readonly internalErrors: unknown[] = [];
 	isEnded = false;
 	ending: Http2CloseReason | undefined;
-	readonly #decoder = new HpackDecoder();
 	#rest: Buffer = Buffer.alloc(0);
 	#prefaceBytes = clientPreface.length;
 
 	constructor(limits: Partial<Http2Limits> = {}) {
+		super();
 		const [socket, clientSocket] = duplexPair();
 		this.socket = socket;
 		this.connection = connectHttp2(clientSocket, {
@@ -111,26 +110,6 @@ export class RawServer {
 	async send(...bytes: readonly Uint8Array[]): Promise<void> {
 		this.socket.write(Buffer.concat(bytes));
 		await settle();
-	}
-
-	/** Received frames of a type, of all streams or of one. */
-	of(type: number, id?: number): readonly Frame[] {
-		return this.frames.filter((each) => each.type === type && (id === undefined || each.id === id));
-	}
-
-	/** The code of the RST_STREAM that a stream has received. */
-	resetCode(id: number): number | undefined {
-		return this.of(frameType.rstStream, id)[0]?.payload.readUInt32BE();
-	}
-
-	/** The code of the last GOAWAY. */
-	get goawayCode(): number | undefined {
-		return this.of(frameType.goaway).at(-1)?.payload.readUInt32BE(4);
-	}
-
-	/** The fields of received HEADERS: to be called once for each, in order. */
-	decode({ payload }: Frame): Fields {
-		return this.#decoder.decode(payload, 0, payload.length, 1_000_000).fields;
 	}
 }
 
