@@ -237,7 +237,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report to a successor in one attempt": {
 		rule: "References are established with a successor until that succeeds.",
-		seed: 44,
+		seed: 2,
 		options: ["--losses", "1"],
 	},
 	"take references for established under another uid": {

@@ -124,6 +124,7 @@ export class RequestBody {
 					return;
 				}
 				if (chunk === "end") {
+					this.stop();
 					stream.end();
 					return;
 				}
