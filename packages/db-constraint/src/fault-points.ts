@@ -37,6 +37,7 @@ export type FaultName =
 	| "forget what a restored registry lacks"
 	| "forget when a shadow is due again"
 	| "free one slot of a pass that has taken several"
+	| "give a uid back once"
 	| "give up a uid that a restored registry lacks"
 	| "give up a uid that an empty registry lacks"
 	| "give up an owner that no deployment is known to store"

@@ -287,6 +287,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "is registered with once more when it is complete, until that succeeds",
 		},
 	},
+	"give a uid back once": {
+		rule: "A deployment gives itself back to a meta deployment as long as that lacks it.",
+		test: {
+			file: "registry/registration-checks.test.ts",
+			name: "gives it back again if a restore takes that back before it has registered again",
+		},
+	},
 	"announce a version that is no longer active": {
 		rule: "A restored meta deployment is told the version of the active schema.",
 		test: {
