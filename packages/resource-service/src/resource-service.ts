@@ -27,6 +27,8 @@ export interface ResourceServiceOptions {
 	readonly registry: TypeRegistry;
 	/** Decides what callers may do. There is no default, so that no service is open by accident. */
 	readonly authorizer: Authorizer;
+	/** The region of the service, if it has one: in requests, it means what is no copy of another region. */
+	readonly region?: string | undefined;
 	/**
 	 * Whether the callers are parts of the server itself. Their lists and watches do not count towards the share
 	 * of a subject in the memory that snapshots may retain, and are ended only after those of all others.

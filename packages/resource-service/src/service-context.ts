@@ -11,6 +11,8 @@ export interface ServiceContext {
 	readonly backend: StorageBackend;
 	readonly registry: TypeRegistry;
 	readonly authorizer: Authorizer;
+	/** The region of the service, if it has one. */
+	readonly region?: string | undefined;
 	/** Whether the callers are parts of the server itself. Their watches are ended last. */
 	readonly isInternal: boolean;
 	readonly runtime: Runtime;

@@ -39,6 +39,8 @@ export interface TestService extends AsyncDisposable {
 
 /** The options of a test service. */
 export interface TestServiceOptions {
+	/** The region of the service; none by default. */
+	readonly region?: string;
 	readonly authorizer?: Authorizer;
 	readonly runtime?: Runtime;
 	readonly logger?: Logger;
@@ -94,6 +96,7 @@ export async function startService(
 		logger,
 		authorizer: options.authorizer ?? insecureAllowAll,
 		...(options.events && { events: options.events }),
+		region: options.region,
 	});
 	const connect = ways.get(connection);
 	if (connect === undefined) {

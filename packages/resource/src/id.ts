@@ -18,6 +18,12 @@ export interface ResourceName {
 	readonly name: string;
 }
 
+/** The name of a resource as it is stored: with the region of its original, if it is a copy of another region. */
+export interface StoredName extends ResourceName {
+	/** Absent or empty for what is no regional copy. */
+	readonly region?: string | undefined;
+}
+
 /*
  * Messages are created as literals: `create` costs as much as the rest of a short request.
  */
@@ -75,16 +81,17 @@ export function referenceTo(target: ResourceName, section = ""): Reference {
 }
 
 /**
- * The key of a resource's name in a map: family, tenancy and name, without group version and uid.
- * Keys are unique, since no part of a valid name contains a slash.
+ * The key of a resource's name in a map: family, region of a copy, tenancy and name, without group version and uid.
+ * Keys are unique, since no part of a valid name contains a slash or a tilde.
  */
-export function nameKey(id: ResourceName): string {
+export function nameKey(id: StoredName): string {
 	const family = id.type === undefined ? "" : familyKey(id.type);
-	return `${family}/${id.tenancy?.partition ?? ""}/${id.tenancy?.namespace ?? ""}/${id.name}`;
+	const place = id.region ? `${family}/~${id.region}` : family;
+	return `${place}/${id.tenancy?.partition ?? ""}/${id.tenancy?.namespace ?? ""}/${id.name}`;
 }
 
-/** Whether both name the same resource, by family, tenancy and name. Uids are ignored. */
-export function sameName(a: ResourceName | undefined, b: ResourceName | undefined): boolean {
+/** Whether both name the same resource, by family, region of a copy, tenancy and name. Uids are ignored. */
+export function sameName(a: StoredName | undefined, b: StoredName | undefined): boolean {
 	if (a === undefined || b === undefined) {
 		return a === b;
 	}
@@ -93,14 +100,15 @@ export function sameName(a: ResourceName | undefined, b: ResourceName | undefine
 		a.type?.kind === b.type?.kind &&
 		a.type?.group === b.type?.group &&
 		(a.tenancy?.namespace ?? "") === (b.tenancy?.namespace ?? "") &&
-		(a.tenancy?.partition ?? "") === (b.tenancy?.partition ?? "")
+		(a.tenancy?.partition ?? "") === (b.tenancy?.partition ?? "") &&
+		(a.region ?? "") === (b.region ?? "")
 	);
 }
 
-/** The display name of a resource: `demo.v2.Artist default/default/miles`. */
-export function displayName(id: ResourceName): string {
+/** The display name of a resource: `demo.v2.Artist default/default/miles`, or with the region of a copy: `… (us-west2)`. */
+export function displayName(id: StoredName): string {
 	const type =
 		id.type === undefined ? "resource" : `${id.type.group}.${id.type.groupVersion}.${id.type.kind}`;
 	const path = [id.tenancy?.partition, id.tenancy?.namespace, id.name].filter((part) => part);
-	return `${type} ${path.join("/")}`;
+	return `${type} ${path.join("/")}${id.region ? ` (${id.region})` : ""}`;
 }

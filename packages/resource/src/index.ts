@@ -56,6 +56,7 @@ export {
 	nameKey,
 	type ResourceName,
 	referenceTo,
+	type StoredName,
 	sameName,
 	tenancyOf,
 	typeOf,

@@ -14,21 +14,26 @@ const name = fc.record({
 	tenancy: fc.record({ partition: unit, namespace: unit }),
 	name: label,
 });
+/** A copy of another region. */
+const copy = fc.record({ name, region: label }).map(({ name, region }) => ({ ...name, region }));
 
 describe("keys of resources", () => {
 	it("say which resource they are of", () => {
 		fc.assert(
-			fc.property(name, (id) => {
+			fc.property(fc.oneof(name, copy), (id) => {
 				expect(keys.parse(keys.resource(id))).toEqual(id);
 			}),
 		);
 	});
 
-	it("order as partition, namespace and name do", () => {
+	it("order as partition, namespace and name do, and those of copies behind all others, by region", () => {
 		fc.assert(
-			fc.property(name, name, (a, { tenancy, name }) => {
-				const b = { type: a.type, tenancy, name };
-				const parts = (id: typeof a) => [id.tenancy.partition, id.tenancy.namespace, id.name];
+			fc.property(fc.oneof(name, copy), fc.oneof(name, copy), (a, other) => {
+				const b = { ...other, type: a.type };
+				const parts = (id: typeof a) => [
+					...["region" in id ? id.region : ""],
+					...[id.tenancy.partition, id.tenancy.namespace, id.name],
+				];
 				const [left, right] = [parts(a), parts(b)];
 				const different = left.findIndex((part, index) => part !== right[index]);
 				const expected =
@@ -45,7 +50,7 @@ describe("keys of resources", () => {
 			Buffer.compare(key, each) <= 0 && Buffer.compare(each, rangeEnd) < 0;
 		expect(watched(keys.head)).toBe(true);
 		fc.assert(
-			fc.property(name, (id) => {
+			fc.property(fc.oneof(name, copy), (id) => {
 				expect(watched(Buffer.from(keys.resource(id)))).toBe(true);
 			}),
 		);
@@ -62,6 +67,8 @@ describe("keys of resources", () => {
 			"/plinth/head",
 			"/plinth/resources/a",
 			"/plinth/resources/a\0b\0c\0d",
+			"/plinth/resources/a.B\0~\0b\0c\0d",
+			"/plinth/resources/a.B\0~us\0~eu\0b\0c\0d",
 			"",
 		]) {
 			expect(keys.parse(text)).toBeUndefined();

@@ -1,13 +1,16 @@
-import { familyKey, type ResourceName } from "@plinth/resource";
+import { familyKey, type StoredName } from "@plinth/resource";
 
 /** Separates the parts of a resource key. It sorts before every character that a part may contain. */
 const separator = "\0";
 
 /** The parts of a resource name in a key. */
-export interface KeyParts extends ResourceName {
+export interface KeyParts extends StoredName {
 	readonly type: { readonly group: string; readonly groupVersion: string; readonly kind: string };
 	readonly tenancy: { readonly partition: string; readonly namespace: string };
 }
+
+/** Begins the part with the region of a copy. It sorts behind every character of a partition. */
+const copyMark = "~";
 
 /** A range of keys. */
 export interface KeyRange {
@@ -26,6 +29,7 @@ export interface KeyRange {
  *   <prefix>/head                                                     written by every transaction
  *   <prefix>/identity                                                 the incarnation of the store
  *   <prefix>/resources/<group>.<kind>␀<partition>␀<namespace>␀<name>  a resource
+ *   <prefix>/resources/<group>.<kind>␀~<region>␀<partition>␀<namespace>␀<name>  a copy of another region
  *   <prefix>/servers/<id>                                             a live server of the cluster
  * ```
  *
@@ -61,10 +65,11 @@ export class Keys {
 	}
 
 	/** The key of the resource of that name. */
-	resource(id: ResourceName): string {
+	resource(id: StoredName): string {
 		const family = id.type === undefined ? "" : familyKey(id.type);
 		const { partition = "", namespace = "" } = id.tenancy ?? {};
-		return this.#resourcePrefix + [family, partition, namespace, id.name].join(separator);
+		const place = id.region ? [family, copyMark + id.region] : [family];
+		return this.#resourcePrefix + [...place, partition, namespace, id.name].join(separator);
 	}
 
 	/** The name of the resource with that key; `undefined` if it is not a resource key. */
@@ -72,6 +77,7 @@ export class Keys {
 		const parts = key.startsWith(this.#resourcePrefix)
 			? key.slice(this.#resourcePrefix.length).split(separator)
 			: [];
+		const region = parts[1]?.startsWith(copyMark) ? parts.splice(1, 1)[0]?.slice(1) : undefined;
 		const [family, partition, namespace, name] = parts;
 		const dot = family?.lastIndexOf(".") ?? -1;
 		if (
@@ -80,12 +86,13 @@ export class Keys {
 			partition === undefined ||
 			namespace === undefined ||
 			!name ||
+			region === "" ||
 			dot < 0
 		) {
 			return undefined;
 		}
 		const type = { group: family.slice(0, dot), groupVersion: "", kind: family.slice(dot + 1) };
-		return { type, tenancy: { partition, namespace }, name };
+		return { type, tenancy: { partition, namespace }, name, ...(region && { region }) };
 	}
 
 	/** The key that keeps the token of a transaction until another one uses the slot. */

@@ -14,6 +14,24 @@ export interface ListQuery {
 	readonly tenancy: Pick<Tenancy, "partition" | "namespace">;
 	/** The prefix of the names; empty for all. */
 	readonly namePrefix: string;
+	/**
+	 * Which copies are selected. Absent or empty: no copies of other regions, and copies of other clusters only if the
+	 * tenancy names their partition. A region: the copies of its resources, and nothing else. `*`: everything.
+	 */
+	readonly region?: string | undefined;
+}
+
+/** Whether the query selects copies of other clusters. */
+export function selectsImported({
+	tenancy,
+	region,
+}: Pick<ListQuery, "tenancy" | "region">): boolean {
+	return tenancy.partition !== wildcard || region === wildcard;
+}
+
+/** Whether the resource was copied from another cluster. What an import creates around its copies was not. */
+export function isImported({ id, origin }: Resource): boolean {
+	return origin !== undefined && origin.uid !== "" && !id?.region;
 }
 
 /** Whether the query selects the resource. */
@@ -25,7 +43,9 @@ export function matches(query: ListQuery, resource: Resource): boolean {
 		id.type.group === query.type.group &&
 		unitMatches(query.tenancy.partition, id.tenancy?.partition) &&
 		unitMatches(query.tenancy.namespace, id.tenancy?.namespace) &&
-		id.name.startsWith(query.namePrefix)
+		id.name.startsWith(query.namePrefix) &&
+		unitMatches(query.region ?? "", id.region) &&
+		(selectsImported(query) || !isImported(resource))
 	);
 }
 

@@ -10,6 +10,8 @@ interface Named {
 	readonly partition: string;
 	readonly namespace: string;
 	readonly name: string;
+	readonly region?: string | undefined;
+	readonly isImported?: boolean;
 }
 
 function storeOf(names: readonly Named[]): StateStore {
@@ -55,19 +57,24 @@ it("visits at most two names of each namespace besides those with the prefix, ho
 it("finds what a filter finds, from the start and after any name", () => {
 	const unit = fc.constantFrom("", "a", "a-b", "a0", "b", "ba");
 	const name = fc.string({ unit: fc.constantFrom("a", "b", "-", "0"), minLength: 1, maxLength: 4 });
-	const named = fc.record({ partition: unit, namespace: unit, name });
+	const region = fc.constantFrom(undefined, undefined, "us", "us-2");
+	const isImported = fc.boolean();
+	const named = fc.record({ partition: unit, namespace: unit, name, region, isImported });
 	const wanted = fc.constantFrom("*", "", "a", "a-b", "b", "none");
 	const prefix = fc.constantFrom("", "a", "a-", "b0", "none");
 	fc.assert(
 		fc.property(
 			fc.array(named, { maxLength: 300 }),
-			fc.record({ partition: wanted, namespace: wanted, prefix }),
+			fc.record({
+				...{ partition: wanted, namespace: wanted, prefix },
+				region: fc.constantFrom("", "us", "us-2", "none", "*"),
+			}),
 			fc.option(named, { nil: undefined }),
 			(names, selection, after) => {
 				const store = storeOf(names);
 				const requested = query(selection);
-				const all = [...store.snapshot(query({ partition: "*", namespace: "*" })).resources()];
-				const place = after && { name: after.name, tenancy: after };
+				const all = [...store.snapshot(query({ region: "*" })).resources()];
+				const place = after && { name: after.name, tenancy: after, region: after.region };
 				const expected = all.filter(
 					(each) =>
 						matches(requested, each) && (place === undefined || key(idOf(each)) > key(place)),
@@ -81,6 +88,9 @@ it("finds what a filter finds, from the start and after any name", () => {
 function key({
 	tenancy,
 	name,
-}: ReturnType<typeof idOf> | { tenancy: Named; name: string }): string {
-	return `${tenancy?.partition}\0${tenancy?.namespace}\0${name}`;
+	region = "",
+}:
+	| ReturnType<typeof idOf>
+	| { tenancy: Named; name: string; region?: string | undefined }): string {
+	return `${region}\0${tenancy?.partition}\0${tenancy?.namespace}\0${name}`;
 }

@@ -1,19 +1,20 @@
 import type { Resource } from "@plinth/proto";
-import type { ResourceName } from "@plinth/resource";
+import type { StoredName } from "@plinth/resource";
 import { SnapshotEnded } from "./errors.ts";
-import type { ListQuery } from "./query.ts";
+import { isImported, type ListQuery } from "./query.ts";
 import type { FamilyHolds, Hold } from "./retention/retention-ledger.ts";
 import type { OrderedSnapshot } from "./state-store/ordered-map.ts";
 import {
 	keyAfter,
 	orderKey,
 	prefixSuffices,
+	queryEnd,
 	queryPrefix,
 	stepThrough,
 } from "./state-store/resource-key.ts";
 
 /** A place in the order of resources. */
-type Position = Pick<ResourceName, "tenancy" | "name">;
+type Position = Pick<StoredName, "tenancy" | "name" | "region">;
 
 /** The resources that a query matches as of one version, however long they take to read. */
 export interface Snapshot {
@@ -25,8 +26,8 @@ export interface Snapshot {
 	 */
 	readonly familyVersion: string;
 	/**
-	 * The resources, ordered by partition, namespace and name; with `after`, only those after that name,
-	 * which need not exist. Lazy: only what is consumed is read. May be called again.
+	 * The resources, ordered by partition, namespace and name, and copies of other regions behind all others, by region;
+	 * with `after`, only those after that name, which need not exist. Lazy: only what is consumed is read. May be called again.
 	 *
 	 * @throws SnapshotEnded
 	 */
@@ -63,18 +64,24 @@ export class FamilySnapshot implements Snapshot {
 	readonly familyVersion: string;
 	readonly #query: ListQuery;
 	readonly #holds: FamilyHolds;
+	readonly #hidesImported: boolean;
 	#index: OrderedSnapshot<Resource> | undefined;
 	#hold: Hold | undefined;
 
-	/** @param holds - registers the snapshot while it is held. */
+	/**
+	 * @param holds - registers the snapshot while it is held.
+	 * @param hidesImported - whether the family has copies of other clusters that the query does not select.
+	 */
 	constructor(
 		query: ListQuery,
 		index: OrderedSnapshot<Resource>,
 		{ revision, familyRevision }: { readonly revision: number; readonly familyRevision: number },
 		holds: FamilyHolds,
+		hidesImported: boolean,
 	) {
 		this.#query = query;
 		this.#holds = holds;
+		this.#hidesImported = hidesImported;
 		this.#index = index;
 		this.version = String(revision);
 		this.familyVersion = String(familyRevision);
@@ -105,12 +112,17 @@ export class FamilySnapshot implements Snapshot {
 
 	resources(after?: Position): Generator<Resource, void, undefined> {
 		const index = this.#open();
-		return prefixSuffices(this.#query) ? this.#scan(index, after) : found(this.#seek(index, after));
+		return prefixSuffices(this.#query) && !this.#hidesImported
+			? this.#scan(index, after)
+			: found(this.visit(after));
 	}
 
 	visit(after?: Position): Generator<Resource | undefined, void, undefined> {
 		const index = this.#open();
-		return prefixSuffices(this.#query) ? this.#scan(index, after) : this.#seek(index, after);
+		const visited = prefixSuffices(this.#query)
+			? this.#scan(index, after)
+			: this.#seek(index, after);
+		return this.#hidesImported ? withoutImported(visited) : visited;
 	}
 
 	/** @throws SnapshotEnded */
@@ -125,7 +137,8 @@ export class FamilySnapshot implements Snapshot {
 
 	/** All resources with the prefix of the query. */
 	#scan(index: OrderedSnapshot<Resource>, after?: Position): Generator<Resource, void, undefined> {
-		return index.scan(queryPrefix(this.#query), after && orderKey(after));
+		const query = this.#query;
+		return index.scan(queryPrefix(query), after && orderKey(after), queryEnd(query));
 	}
 
 	/** The names that the query selects in each namespace. */
@@ -138,6 +151,15 @@ export class FamilySnapshot implements Snapshot {
 			start = keyAfter(after);
 		}
 		return index.visit(start, stepThrough(this.#query));
+	}
+}
+
+/** Skips copies of other clusters. */
+function* withoutImported(
+	visited: Iterable<Resource | undefined>,
+): Generator<Resource | undefined, void, undefined> {
+	for (const resource of visited) {
+		yield resource === undefined || isImported(resource) ? undefined : resource;
 	}
 }
 

@@ -1,11 +1,14 @@
 import type { Resource, Type } from "@plinth/proto";
 import { gvkKey, sameType } from "@plinth/resource";
+import { storedPartition } from "./state-store/resource-key.ts";
 
 /** A namespace; or, without `namespace`, a partition with all its namespaces. */
 export interface TenancyUnit {
 	readonly partition: string;
 	/** Empty for the resources of the partition itself. */
 	readonly namespace?: string;
+	/** Counts the copies of this region's resources, instead of what is no regional copy. */
+	readonly region?: string | undefined;
 }
 
 /**
@@ -42,13 +45,14 @@ export class TenancyCensus {
 	}
 
 	/** The number of resources of each type in the unit, by type key. */
-	in({ partition, namespace }: TenancyUnit): ReadonlyMap<string, number> {
-		const counts = this.#partitions.get(partition);
+	in({ partition, namespace, region }: TenancyUnit): ReadonlyMap<string, number> {
+		const counts = this.#partitions.get(storedPartition({ tenancy: { partition }, region }));
 		return copied(namespace === undefined ? counts?.all : counts?.namespaces.get(namespace));
 	}
 
 	#add(resource: Resource | undefined, type: Type, by: 1 | -1): void {
-		const { partition = "", namespace = "" } = resource?.id?.tenancy ?? {};
+		const { namespace = "" } = resource?.id?.tenancy ?? {};
+		const partition = storedPartition(resource?.id ?? {});
 		const key = this.#keyOf(type);
 		let counts = this.#partitions.get(partition);
 		if (counts === undefined) {

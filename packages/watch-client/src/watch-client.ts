@@ -44,7 +44,7 @@ export type ConnectionState =
 /** What to watch. */
 export type WatchQuery = Pick<
 	MessageInitShape<typeof WatchListRequestSchema>,
-	"type" | "tenancy" | "namePrefix" | "afterVersion"
+	"type" | "tenancy" | "namePrefix" | "region" | "afterVersion"
 >;
 
 /** A watch of a client. */

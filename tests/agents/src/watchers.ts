@@ -88,6 +88,7 @@ export class Watcher {
 		const requests = views.map(({ partition, namePrefix }, at) => ({
 			...{ type: goodType, namePrefix, afterVersion: this.#versions[at] ?? "" },
 			tenancy: { partition, namespace: "*" },
+			region: partition === "*" ? "*" : "",
 			bookmarks: at % 2 === 0,
 		}));
 		const receive = (at: number, event: WatchEvent) => {

@@ -87,10 +87,13 @@ export class TestCluster {
 		await this.write(resourceOf(Import, { id: idOf(Import, name), data }));
 	}
 
-	/** The artists of a partition, as `namespace/name=genre`. */
+	/** The artists of a partition, or of all with all copies, as `namespace/name=genre`. */
 	async artists(partition: string): Promise<readonly string[]> {
-		const tenancy = { partition, namespace: "*" };
-		const { resources } = await this.server.client.list({ type: typeOf(Artist.type), tenancy });
+		const { resources } = await this.server.client.list({
+			type: typeOf(Artist.type),
+			tenancy: { partition, namespace: "*" },
+			region: partition === "*" ? "*" : "",
+		});
 		return resources.map((resource) => {
 			const { id } = resource;
 			return `${id?.tenancy?.namespace}/${id?.name}=${decodeShared(Artist, resource).data.genre}`;

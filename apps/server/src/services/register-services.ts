@@ -102,6 +102,8 @@ export interface InterfacesOptions {
 	readonly events: EventLog;
 	readonly peerings: Pick<Peerings, "exchangeService" | "peeringService">;
 	readonly registry: TypeRegistry;
+	/** The region of the server's deployment, if it is part of one. */
+	readonly region?: string | undefined;
 	/** Authorizes calls of the external interface. */
 	readonly authorizer: Authorizer;
 	/** The names by which clients may call the server; `undefined` if any will do. */
@@ -169,8 +171,8 @@ export const tokenlessServices: ReadonlyMap<string, number> = new Map([
 
 /** Creates all interfaces of a server, and registers all services on them. */
 export function registerServices(options: InterfacesOptions): Interfaces {
-	const { backend, registry, runtime, logger, authorizer, events } = options;
-	const common = { backend, registry, runtime, logger, events };
+	const { backend, registry, region, runtime, logger, authorizer, events } = options;
+	const common = { backend, registry, region, runtime, logger, events };
 	const trusted = createResourceService({
 		...common,
 		authorizer: deploymentAuthorizer,

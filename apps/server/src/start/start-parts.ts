@@ -158,6 +158,7 @@ function createInterfaces(
 		backend: references.store,
 		...{ copies, histories, references, events, registry, authorizer },
 		allowedHosts: prepared.origins.allowedHosts,
+		region: context.options.deployment?.region,
 		...{ modules, runtime, logger, limits },
 		...{ acceptsCalls, streamsEnd, cluster, controllers, leases, timedLeases, peerings },
 		overviews: overviewsOf(context, prepared, controllers),

@@ -193,6 +193,7 @@ export class SimulatedCluster {
 				type: { group, kind },
 				tenancy: { partition: "*", namespace: "*" },
 				namePrefix: "",
+				region: "*",
 				...{ groupVersion },
 			}),
 		);

@@ -169,6 +169,7 @@ class Simulation {
 				type: Good.type,
 				tenancy: { partition: "*", namespace: "*" },
 				namePrefix: "",
+				region: "*",
 			};
 			try {
 				for await (const event of backend.watchList(query, { signal })) {

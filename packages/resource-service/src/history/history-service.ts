@@ -14,6 +14,8 @@ export interface HistoryServiceOptions {
 	readonly histories: HistorySource;
 	/** Types may be registered until the first call. */
 	readonly registry: TypeRegistry;
+	/** The region of the service, if it has one. */
+	readonly region?: string | undefined;
 	readonly authorizer: Authorizer;
 	readonly runtime?: Runtime;
 	/** Receives each internal error once. */

@@ -39,6 +39,8 @@ interface HistoryContext {
 	readonly backend: Pick<StorageBackend, "lookup">;
 	readonly histories: HistorySource;
 	readonly registry: TypeRegistry;
+	/** The region of the service, if it has one. */
+	readonly region?: string | undefined;
 	readonly authorizer: Authorizer;
 	readonly runtime: Runtime;
 	readonly jsonForms: JsonForms;
@@ -52,7 +54,7 @@ export async function listVersions(
 	request: ListVersionsRequest,
 	call: HandlerContext,
 ): Promise<ListVersionsResponse> {
-	const { type, id } = checkId(context.registry, request.id, "id");
+	const { type, id } = checkId(context, request.id, "id");
 	const limit = checkLimit(request.limit);
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);

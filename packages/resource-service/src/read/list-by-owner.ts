@@ -61,11 +61,11 @@ export async function listByOwner(
 }
 
 /** The owner in a request, whose type may no longer be registered: what it owned must still be found. */
-function checkOwner({ registry }: ServiceContext, { owner }: ListByOwnerRequest) {
+function checkOwner(context: ServiceContext, { owner }: ListByOwnerRequest) {
 	if (owner === undefined) {
 		throw missing("owner");
 	}
-	const checked = checkFormerId(registry, owner, "owner");
+	const checked = checkFormerId(context, owner, "owner");
 	if (!checked.id.uid) {
 		throw invalidArgument("owner uid is required");
 	}

@@ -9,6 +9,7 @@ import { malformedValue, missing } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
 import { resourceServiceLimits } from "../requests/limits.ts";
 import { notBeforeHeader, pagesHeader } from "../requests/position.ts";
+import { queryRegion } from "../requests/regions.ts";
 import {
 	checkPageSize,
 	queryTenancy,
@@ -32,7 +33,10 @@ export async function list(
 	enforce(decideList(type, access, query.tenancy));
 	const readFilter = new ReadFilter(context.registry, access);
 	const { pageSize, pageToken } = request;
-	const queryKey = JSON.stringify([type.key, query.tenancy, query.namePrefix, access.subject]);
+	const queryKey = JSON.stringify([
+		...[type.key, query.tenancy, query.namePrefix, query.region],
+		access.subject,
+	]);
 	const { list, after } =
 		pageToken === ""
 			? {
@@ -112,7 +116,9 @@ function checkListRequest(
 		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
 	checkPageSize(request.pageSize);
-	return { type, query: { type: type.type, tenancy, namePrefix: request.namePrefix } };
+	const { namePrefix } = request;
+	const region = queryRegion(context.region, request.region);
+	return { type, query: { type: type.type, tenancy, namePrefix, ...region } };
 }
 
 /** Takes as many resources as fit into a response, in slices. Without a page size, all of them must fit. */

@@ -8,9 +8,10 @@ export function encodePosition(parts: readonly string[]): string {
 /**
  * The parts that were encoded.
  *
- * @throws ConnectError InvalidArgument if these are not `count` parts.
+ * @param counts - how many there may be.
+ * @throws ConnectError InvalidArgument if there are others.
  */
-export function decodePosition(encoded: string, count: number): readonly string[] {
+export function decodePosition(encoded: string, ...counts: readonly number[]): readonly string[] {
 	let parts: unknown;
 	try {
 		parts = JSON.parse(Buffer.from(encoded, "base64url").toString());
@@ -19,7 +20,7 @@ export function decodePosition(encoded: string, count: number): readonly string[
 	}
 	if (
 		!Array.isArray(parts) ||
-		parts.length !== count ||
+		!counts.includes(parts.length) ||
 		!parts.every((part) => typeof part === "string")
 	) {
 		throw malformed("page_token", "was not returned by a list");

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import { newUlid, type ResourceName } from "@plinth/resource";
+import { newUlid, type StoredName } from "@plinth/resource";
 import type { Runtime, Timer } from "@plinth/runtime";
 import type { Snapshot } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
@@ -20,7 +20,7 @@ export interface PagedList {
 }
 
 /** The beginning of a page: after the resource with this name. */
-type Position = Pick<ResourceName, "tenancy" | "name">;
+type Position = Pick<StoredName, "tenancy" | "name" | "region">;
 
 interface HeldList {
 	readonly list: PagedList;
@@ -62,8 +62,11 @@ export class PagedLists {
 		if (this.#held.size > resourceServiceLimits.pagedLists) {
 			this.#makeRoom();
 		}
-		const { tenancy, name } = last.id ?? {};
-		const position = [tenancy?.partition ?? "", tenancy?.namespace ?? "", name ?? ""];
+		const { tenancy, name = "", region } = last.id ?? {};
+		const position = [tenancy?.partition ?? "", tenancy?.namespace ?? "", name];
+		if (region !== undefined) {
+			position.push(region);
+		}
 		return `${key}.${encodePosition(position)}`;
 	}
 
@@ -157,6 +160,6 @@ function keyOf(token: string): string {
 function positionOf(token: string): Position {
 	const separator = token.indexOf(".");
 	const encoded = separator < 0 ? "" : token.slice(separator + 1);
-	const [partition = "", namespace = "", name = ""] = decodePosition(encoded, 3);
-	return { tenancy: { partition, namespace }, name };
+	const [partition = "", namespace = "", name = "", region] = decodePosition(encoded, 3, 4);
+	return { tenancy: { partition, namespace }, name, region };
 }

@@ -19,7 +19,7 @@ export async function read(
 	request: ReadRequest,
 	call: HandlerContext,
 ): Promise<Resource> {
-	const { type, id } = checkId(context.registry, request.id, "id");
+	const { type, id } = checkId(context, request.id, "id");
 	const consistency = consistencyOf(call);
 	const authenticated = authenticateCall(context.authorizer, call);
 	// Most tokens are checked without waiting.

@@ -10,6 +10,7 @@ import { requireWholeType, wholeTypeHeader } from "../access/whole-type.ts";
 import { malformedValue } from "../errors/refusal.ts";
 import { consistencyOf } from "../requests/headers.ts";
 import { notBeforeHeader, reachPosition } from "../requests/position.ts";
+import { queryRegion } from "../requests/regions.ts";
 import { queryTenancy, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { bookmark, type EventEncoding, endOfSnapshot } from "./event-encoding.ts";
@@ -193,6 +194,7 @@ async function open(
 	if (problem !== undefined) {
 		throw malformedValue("name_prefix", problem, request.namePrefix);
 	}
+	const region = queryRegion(context.region, request.region);
 	const consistency = consistencyOf(call);
 	const access = await authenticateCall(context.authorizer, call);
 	enforce(decideList(type, access, tenancy));
@@ -204,7 +206,7 @@ async function open(
 	}
 	const { ended } = access;
 	const events = context.backend.watchList(
-		{ type: type.type, tenancy, namePrefix: request.namePrefix },
+		{ type: type.type, tenancy, namePrefix: request.namePrefix, ...region },
 		{
 			signal: ended === undefined ? call.signal : AbortSignal.any([call.signal, ended]),
 			consistency,

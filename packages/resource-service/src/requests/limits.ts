@@ -137,6 +137,7 @@ function nameHoldsUnknownFields(name: ID | Reference | OwnerReference | undefine
  */
 export function approximateSize(resource: Resource): number {
 	let size = 256 + (resource.data?.value.byteLength ?? 0) + (resource.data?.typeUrl.length ?? 0);
+	size += resource.id?.region?.length ?? 0;
 	for (const key in resource.metadata) {
 		size += key.length + (resource.metadata[key]?.length ?? 0) + 8;
 	}

@@ -19,7 +19,9 @@ import {
 	missing,
 	notRegistered,
 } from "../errors/refusal.ts";
+import type { ServiceContext } from "../service-context.ts";
 import { resourceServiceLimits } from "./limits.ts";
+import { storedRegion } from "./regions.ts";
 
 /** Checks that a type has a group, a group version and a kind. */
 export function requireType(type: Type | undefined, path: string): Type {
@@ -60,14 +62,17 @@ export interface CheckedId {
 	readonly id: ID;
 }
 
+/** What the meaning of an ID depends on: the registered types, and the region of the service. */
+export type IdContext = Pick<ServiceContext, "registry" | "region">;
+
 /**
- * Checks shape, type and scope of an ID, in this order, and fills in its tenancy.
+ * Checks shape, type and scope of an ID, in this order, and fills in its tenancy. It has a region only if that is another one.
  *
  * @param path - the field of the request that contains the ID: `id`, `resource.id`, `resource.owner`.
  */
-export function checkId(registry: TypeRegistry, id: ID | undefined, path: string): CheckedId {
-	const shaped = checkShape(id, path);
-	const type = resolveType(registry, shaped.type);
+export function checkId(context: IdContext, id: ID | undefined, path: string): CheckedId {
+	const shaped = checkShape(context, id, path);
+	const type = resolveType(context.registry, shaped.type);
 	return { type, id: { ...shaped, tenancy: fitTenancy(type, shaped.tenancy) } };
 }
 
@@ -83,12 +88,12 @@ export interface CheckedFormerId {
  * of an unregistered type is unknown, so its tenancy is accepted as it is.
  */
 export function checkFormerId(
-	registry: TypeRegistry,
+	context: IdContext,
 	id: ID | undefined,
 	path: string,
 ): CheckedFormerId {
-	const shaped = checkShape(id, path);
-	const type = registry.get(shaped.type);
+	const shaped = checkShape(context, id, path);
+	const type = context.registry.get(shaped.type);
 	const { partition = "", namespace = "" } = shaped.tenancy ?? {};
 	const tenancy =
 		type === undefined ? tenancyOf({ partition, namespace }) : fitTenancy(type, shaped.tenancy);
@@ -96,14 +101,23 @@ export function checkFormerId(
 }
 
 /** Checks the parts of an ID that do not depend on its type. */
-function checkShape(id: ID | undefined, path: string): ID & { readonly type: Type } {
+function checkShape(
+	context: IdContext,
+	id: ID | undefined,
+	path: string,
+): ID & { readonly type: Type } {
 	if (id === undefined) {
 		throw missing(path);
 	}
 	const type = requireType(id.type, `${path}.type`);
 	requireName(id.name, `${path}.name`);
 	checkUnits(id.tenancy, `${path}.tenancy`);
-	return { ...id, type };
+	const region = storedRegion(context.region, id.region, `${path}.region`);
+	if (region === id.region) {
+		return { ...id, type };
+	}
+	const { region: _, ...local } = id;
+	return { ...local, type };
 }
 
 function checkUnits(tenancy: Tenancy | undefined, path: string): void {

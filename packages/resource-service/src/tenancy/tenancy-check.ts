@@ -97,7 +97,8 @@ export async function notFoundError(
 	id: ID,
 	code: Code.NotFound | Code.InvalidArgument,
 ): Promise<ConnectError> {
-	for (const unit of unitsOf(id)) {
+	// A copy of another region needs no partition here.
+	for (const unit of id.region === undefined ? unitsOf(id) : []) {
 		if ((await backend.lookup(unit.id)) === undefined) {
 			return new ConnectError(missing(unit), code);
 		}

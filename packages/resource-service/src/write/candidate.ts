@@ -24,6 +24,7 @@ import {
 } from "../access/authorization.ts";
 import { got, invalidArgument, malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { checkPartLimits } from "../requests/limits.ts";
+import { refuseRegion } from "../requests/regions.ts";
 import { checkId, requireName, requireType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkMark } from "./stored-rules.ts";
@@ -59,7 +60,8 @@ export class Candidate {
 		this.#context = context;
 		this.#access = access;
 		this.caller = caller;
-		const { type, id } = checkId(context.registry, input.id, "resource.id");
+		const { type, id } = checkId(context, input.id, "resource.id");
+		refuseRegion(id);
 		if (type.key === Tombstone.key) {
 			// The reaper deletes, with full rights, everything that the owner in a tombstone owned.
 			throw invalidArgument("tombstones are written only by deletions");
@@ -145,7 +147,11 @@ export class Candidate {
 	#checkOwners(): void {
 		const { owner, ownerReferences } = this.input;
 		if (owner !== undefined) {
-			this.input.owner = checkId(this.#context.registry, owner, "resource.owner").id;
+			const { id } = checkId(this.#context, owner, "resource.owner");
+			if (id.region !== undefined) {
+				throw malformed("resource.owner", "a copy can't own resources");
+			}
+			this.input.owner = id;
 			if (sameName(owner, this.id)) {
 				throw malformed("resource.owner", "a resource can't own itself");
 			}

@@ -22,7 +22,7 @@ export class CopyCheck {
 	/** Why the copy can't be stored: its shape, type, scope, data, rules or size; `undefined` if it can. */
 	problem(copy: Resource): string | undefined {
 		try {
-			const { type } = checkId(this.#registry, copy.id, "id");
+			const { type } = checkId({ registry: this.#registry }, copy.id, "id");
 			checkPartLimits(copy, "resource");
 			const statuses = Object.entries(copy.status);
 			if (statuses.length > resourceServiceLimits.statuses) {

@@ -12,6 +12,7 @@ import { callerOf } from "../access/request-caller.ts";
 import { writerOf } from "../access/writer.ts";
 import { resourceNotFound } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
+import { refuseRegion } from "../requests/regions.ts";
 import { checkId } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { checkDeletable } from "../tenancy/tenancy-defaults.ts";
@@ -31,7 +32,8 @@ export async function deleteResource(
 	request: DeleteRequest,
 	call: HandlerContext,
 ): Promise<string> {
-	const { type, id } = checkId(context.registry, request.id, "id");
+	const { type, id } = checkId(context, request.id, "id");
+	refuseRegion(id);
 	const access = await authenticateCall(context.authorizer, call);
 	const decision = decideWrite(type, access, id);
 	enforce(decision);

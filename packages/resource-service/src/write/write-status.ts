@@ -27,6 +27,7 @@ import { writerOf } from "../access/writer.ts";
 import { got, invalidArgument, malformed, malformedValue, missing } from "../errors/refusal.ts";
 import { fenceOf } from "../requests/headers.ts";
 import { checkSize, resourceServiceLimits } from "../requests/limits.ts";
+import { refuseRegion } from "../requests/regions.ts";
 import { checkId, requireName, requireType, resolveType } from "../requests/request-checks.ts";
 import type { ServiceContext } from "../service-context.ts";
 import { notFoundError } from "../tenancy/tenancy-check.ts";
@@ -43,7 +44,8 @@ export async function writeStatus(
 	call: HandlerContext,
 ): Promise<Resource> {
 	const access = await authenticateCall(context.authorizer, call);
-	const { type, id } = checkId(context.registry, request.id, "id");
+	const { type, id } = checkId(context, request.id, "id");
+	refuseRegion(id);
 	if (!id.uid) {
 		throw missing("id.uid");
 	}
@@ -183,7 +185,7 @@ function checkReference(context: ServiceContext, reference: Reference, path: str
 	}
 	const { name, tenancy } = reference;
 	checkId(
-		context.registry,
+		context,
 		create(IDSchema, {
 			name,
 			type: { ...type.type },

@@ -3,6 +3,7 @@ import { censusBehaviors } from "./census.ts";
 import { commitBehaviors } from "./commits.ts";
 import { compareAndSwapBehaviors } from "./compare-and-swap.ts";
 import { concurrencyBehaviors } from "./concurrency.ts";
+import { copyBehaviors } from "./copies.ts";
 import { fenceBehaviors } from "./fences.ts";
 import { historyBehaviors } from "./histories.ts";
 import { lifecycleBehaviors } from "./lifecycle.ts";
@@ -22,6 +23,7 @@ export const behaviorGroups: readonly BehaviorGroup[] = [
 	{ subject: "commits", behaviors: commitBehaviors },
 	{ subject: "fences", behaviors: fenceBehaviors },
 	{ subject: "lists", behaviors: listBehaviors },
+	{ subject: "copies", behaviors: copyBehaviors },
 	{ subject: "snapshots", behaviors: snapshotBehaviors },
 	{ subject: "watches", behaviors: watchBehaviors },
 	{ subject: "resuming and falling behind", behaviors: resumeBehaviors },

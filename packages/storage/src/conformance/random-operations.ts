@@ -24,6 +24,9 @@ import {
 
 const resourceNames = ["a", "a-b", "b", "ba", "c"];
 const namespaces = ["n", "n-o"];
+/** Most resources are no copies. */
+const regions = [undefined, undefined, undefined, "us", "us-2"];
+const requestedRegions = [undefined, "us", "*"];
 const uids = ["one", "two"];
 const types = [artistType, albumType];
 const owners = [undefined, idFor("owner", { uid: "one" }), idFor("owner", { uid: "two" })];
@@ -72,12 +75,13 @@ export const randomOperations: readonly Behavior[] = [
 		seeded: true,
 		async run({ backend }, seed) {
 			const random = seededRandom(seed);
-			const watch = new WatchReader(backend, query({ type: artistType }));
+			const everything = query({ type: artistType, region: "*" });
+			const watch = new WatchReader(backend, everything);
 			await watch.snapshot();
 			const accepted: { readonly version: string; readonly mutations: readonly Mutation[] }[] = [];
 			const writer = async () => {
 				for (let step = 0; step < 40; step++) {
-					const state = await backend.list(query({ type: artistType }));
+					const state = await backend.list(everything);
 					const mutations = randomCommit(random, stateOf(state.resources), [artistType]);
 					try {
 						const { version } = await backend.commit(mutations);
@@ -97,7 +101,7 @@ export const randomOperations: readonly Behavior[] = [
 			for (const { version, mutations } of ordered) {
 				assert.equal(model.commit(mutations, version).kind, "changed");
 			}
-			const { resources } = await backend.list(query({ type: artistType }));
+			const { resources } = await backend.list(everything);
 			assert.deepEqual(describeState(resources), describeState(model.resources()));
 			watch.abort();
 		},
@@ -142,19 +146,25 @@ async function compareReads(backend: StorageBackend, model: ModelStorage): Promi
 	for (const type of types) {
 		for (const namespace of ["*", ...namespaces]) {
 			for (const prefix of ["", "a", "b"]) {
-				const requested = query({ type, namespace, prefix });
-				const { resources } = await backend.list(requested);
-				const expected = all.filter((each) => matches(requested, each));
-				assert.deepEqual(describeState(resources), describeState(expected));
+				for (const region of requestedRegions) {
+					const requested = query({ type, namespace, prefix, region });
+					const { resources } = await backend.list(requested);
+					const expected = all.filter((each) => matches(requested, each));
+					assert.deepEqual(describeState(resources), describeState(expected));
+				}
 			}
 		}
 	}
-	for (const namespace of namespaces) {
-		const unit = { partition: "default", namespace };
-		const inNamespace = all.filter((each) => each.id?.tenancy?.namespace === namespace);
-		assert.deepEqual(await backend.countByTypeIn(unit), countedByType(inNamespace));
+	for (const region of [undefined, "us", "us-2"]) {
+		const inRegion = all.filter(({ id }) => id?.region === region);
+		for (const namespace of namespaces) {
+			const unit = { partition: "default", namespace, region };
+			const inNamespace = inRegion.filter((each) => each.id?.tenancy?.namespace === namespace);
+			assert.deepEqual(await backend.countByTypeIn(unit), countedByType(inNamespace));
+		}
+		const partition = { partition: "default", region };
+		assert.deepEqual(await backend.countByTypeIn(partition), countedByType(inRegion));
 	}
-	assert.deepEqual(await backend.countByTypeIn({ partition: "default" }), countedByType(all));
 	assert.deepEqual(await backend.countByType(), countedByType(all));
 	for (const owner of owners) {
 		if (owner !== undefined) {
@@ -189,11 +199,13 @@ function randomCommit(
 		const type = pick(random, of);
 		const namespace = pick(random, namespaces);
 		const name = pick(random, resourceNames);
-		const stored = state.find(nameKey(idFor(name, { type, namespace })));
+		const region = pick(random, regions);
+		const stored = state.find(nameKey(idFor(name, { type, namespace, region })));
 		const fits = random.next() < 0.85;
 		const uid = fits && stored?.id ? stored.id.uid : pick(random, uids);
 		const owner = pick(random, owners);
-		const traits = { type, namespace, uid, text: String(random.next()), ...(owner && { owner }) };
+		const text = String(random.next());
+		const traits = { type, namespace, region, uid, text, ...(owner && { owner }) };
 		const expectedVersion = fits ? (stored?.version ?? "") : pick(random, ["", "1", "7"]);
 		const id = idFor(name, { ...traits, uid: random.next() < 0.3 ? "" : uid });
 		const draw = random.next();
@@ -225,6 +237,7 @@ class Follower {
 			type: pick(random, types),
 			namespace: pick(random, ["*", ...namespaces]),
 			prefix: pick(random, ["", "a", "b"]),
+			region: pick(random, requestedRegions),
 		});
 		this.#reader = new WatchReader(backend, this.#query);
 	}

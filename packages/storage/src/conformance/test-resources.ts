@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
-import { type ID, IDSchema, type Resource, ResourceSchema } from "@plinth/proto";
+import { type ID, IDSchema, OriginSchema, type Resource, ResourceSchema } from "@plinth/proto";
 import { nameKey, tenancyOf, typeOf } from "@plinth/resource";
 import type { StorageBackend, WatchOptions } from "../backend.ts";
 import type { Mutation } from "../mutation.ts";
@@ -18,6 +18,10 @@ export interface ResourceTraits {
 	readonly type?: typeof artistType;
 	readonly partition?: string;
 	readonly namespace?: string;
+	/** The region that it is a copy of. */
+	readonly region?: string | undefined;
+	/** Whether it is a copy of another cluster. */
+	readonly isImported?: boolean;
 	readonly uid?: string;
 	readonly owner?: ID;
 	/** The text in its data. */
@@ -34,6 +38,7 @@ export function idFor(name: string, traits: ResourceTraits = {}): ID {
 			partition: traits.partition ?? "default",
 			namespace: traits.namespace ?? "default",
 		}),
+		...(traits.region && { region: traits.region }),
 	});
 }
 
@@ -45,6 +50,7 @@ export function resource(
 	const id = idFor(name, traits);
 	const created = create(ResourceSchema, {
 		...(traits.owner && { owner: traits.owner }),
+		...(traits.isImported && { origin: create(OriginSchema, { uid: "original" }) }),
 		generation: "01J9ZZZZZZZZZZZZZZZZZZZZZZ",
 		metadata: { key: "value" },
 		data: create(AnySchema, {
@@ -94,12 +100,19 @@ export async function store(
 
 /** A query of all artists, unless `parts` say otherwise. */
 export function query(
-	parts: { type?: ListQuery["type"]; partition?: string; namespace?: string; prefix?: string } = {},
+	parts: {
+		type?: ListQuery["type"];
+		partition?: string;
+		namespace?: string;
+		prefix?: string;
+		region?: string | undefined;
+	} = {},
 ): ListQuery {
 	return {
 		type: parts.type ?? artistType,
 		tenancy: { partition: parts.partition ?? wildcard, namespace: parts.namespace ?? wildcard },
 		namePrefix: parts.prefix ?? "",
+		...(parts.region && { region: parts.region }),
 	};
 }
 

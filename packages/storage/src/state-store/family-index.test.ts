@@ -10,6 +10,7 @@ const name = fc.tuple(fc.constantFrom("n", "constructor"), fc.nat(40)).map(([a, 
 const id = fc.record({
 	tenancy: fc.record({ partition: unit, namespace: unit }),
 	name,
+	region: fc.constantFrom(undefined, undefined, "", "a", "b"),
 });
 const step = fc.oneof(
 	{ weight: 5, arbitrary: fc.record({ op: fc.constant("set" as const), id }) },

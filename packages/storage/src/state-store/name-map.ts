@@ -1,6 +1,7 @@
-import type { ResourceName } from "@plinth/resource";
+import type { StoredName } from "@plinth/resource";
+import { storedPartition } from "./resource-key.ts";
 
-type Named = Pick<ResourceName, "tenancy" | "name">;
+type Named = Pick<StoredName, "tenancy" | "name" | "region">;
 
 /**
  * The values of one type family by name, for lookups that build no key: nested maps, whose hashes V8 caches in
@@ -12,14 +13,16 @@ type Named = Pick<ResourceName, "tenancy" | "name">;
  * ```
  *
  * A unit that the scope of the type lacks is empty, so that a type in partitions has one namespace, `""`.
+ * The partition of a copy of another region has that region in it (`storedPartition`).
  * Tenancies without values are removed. A tenancy with one value has no map, which would take 150 bytes more.
  */
 export class NameMap<V> {
 	readonly #namespaces = new Map<string, Namespace<V>>();
 
 	/** The value of that tenancy and name, or `undefined`. */
-	get({ tenancy, name }: Named): V | undefined {
-		const names = this.#names(tenancy?.partition ?? "", tenancy?.namespace ?? "");
+	get(id: Named): V | undefined {
+		const { tenancy, name } = id;
+		const names = this.#names(storedPartition(id), tenancy?.namespace ?? "");
 		if (names instanceof Map) {
 			return names.get(name);
 		}
@@ -27,8 +30,9 @@ export class NameMap<V> {
 	}
 
 	/** Sets the value of a name. */
-	set({ tenancy, name }: Named, value: V): void {
-		const partition = tenancy?.partition ?? "";
+	set(id: Named, value: V): void {
+		const { tenancy, name } = id;
+		const partition = storedPartition(id);
 		const namespace = tenancy?.namespace ?? "";
 		const names = this.#names(partition, namespace);
 		if (names instanceof Map) {
@@ -43,8 +47,9 @@ export class NameMap<V> {
 	}
 
 	/** Removes a name, and returns whether it had a value. */
-	delete({ tenancy, name }: Named): boolean {
-		const partition = tenancy?.partition ?? "";
+	delete(id: Named): boolean {
+		const { tenancy, name } = id;
+		const partition = storedPartition(id);
 		const namespace = tenancy?.namespace ?? "";
 		const names = this.#names(partition, namespace);
 		const isRemoved = names instanceof Map ? names.delete(name) : names?.name === name;

@@ -265,9 +265,9 @@ export class OrderedSnapshot<V> {
 
 	/**
 	 * The values of all keys that begin with `prefix`, in the order of the keys; with `after`, only
-	 * those of greater keys. Lazy: reads only what is consumed.
+	 * those of greater keys; with `end`, only those of smaller ones. Lazy: reads only what is consumed.
 	 */
-	*scan(prefix: string, after?: string): Generator<V, void, undefined> {
+	*scan(prefix: string, after?: string, end?: string): Generator<V, void, undefined> {
 		const start = after !== undefined && after >= prefix ? after : prefix;
 		const above: BranchesAbove<V> = [];
 		let page = this.#descend(start, above);
@@ -278,7 +278,8 @@ export class OrderedSnapshot<V> {
 		for (;;) {
 			const { keys, values } = page;
 			for (; index < keys.length; index++) {
-				if (!at(keys, index).startsWith(prefix)) {
+				const key = at(keys, index);
+				if (!key.startsWith(prefix) || (end !== undefined && key >= end)) {
 					return;
 				}
 				yield at(values, index);

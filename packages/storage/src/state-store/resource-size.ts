@@ -10,6 +10,7 @@ const overhead = 4;
 export function resourceSize(resource: Resource): number {
 	let size =
 		idSize(resource.id) +
+		(resource.id?.region?.length ?? 0) +
 		idSize(resource.owner) +
 		resource.version.length +
 		resource.generation.length +

@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { FamilyLike, ResourceName } from "@plinth/resource";
+import type { FamilyLike, StoredName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import { AttentionCensus, noAttention } from "../attention-census.ts";
 import type { WatchOptions } from "../backend.ts";
@@ -7,7 +7,7 @@ import type { StateChange, StateView } from "../compare-and-swap.ts";
 import type { WatchClosed } from "../errors.ts";
 import type { StoredHistory } from "../history.ts";
 import type { StorageLimits } from "../limits.ts";
-import type { ListQuery } from "../query.ts";
+import { isImported, type ListQuery, selectsImported } from "../query.ts";
 import { RetainedMemory } from "../retention/retained-memory.ts";
 import type { FamilyHolds } from "../retention/retention-ledger.ts";
 import { FamilySnapshot, type SnapshotOwner } from "../snapshot.ts";
@@ -40,7 +40,7 @@ export interface ApplyOptions {
  *   family "demo.Album"  ─┬─ index
  *                         └─ log
  *   owners: (owner's name, uid) → resources of all families                     OwnerIndex
- *   census: partition, namespace → type → how many                              TenancyCensus
+ *   census: region, partition, namespace → type → how many                      TenancyCensus
  *   attention: type → how many are false, stale, being deleted                  AttentionCensus
  * ```
  *
@@ -113,7 +113,7 @@ export class StateStore implements StateView {
 		return this.#size;
 	}
 
-	lookup(id: ResourceName): Resource | undefined {
+	lookup(id: StoredName): Resource | undefined {
 		return id.type === undefined ? undefined : this.#families.get(id.type)?.index.get(id);
 	}
 
@@ -132,9 +132,10 @@ export class StateStore implements StateView {
 	 * @param heldBy The owner, if the snapshot is held beyond this iteration of the event loop, until `release`.
 	 */
 	snapshot(query: ListQuery, heldBy?: SnapshotOwner): FamilySnapshot {
-		const { index, log, holds } = this.#family(query.type);
+		const { index, log, holds, imported } = this.#family(query.type);
 		const revisions = { revision: this.#revision, familyRevision: log.tail.revision };
-		const snapshot = new FamilySnapshot(query, index.snapshot(), revisions, holds);
+		const hidesImported = imported > 0 && !selectsImported(query);
+		const snapshot = new FamilySnapshot(query, index.snapshot(), revisions, holds, hidesImported);
 		if (heldBy !== undefined) {
 			snapshot.hold(heldBy);
 		}
@@ -200,7 +201,7 @@ export class StateStore implements StateView {
 	}
 
 	/** The recent versions of a name, as `HistorySource.history` describes them. */
-	async history(name: ResourceName, signal: AbortSignal): Promise<StoredHistory> {
+	async history(name: StoredName, signal: AbortSignal): Promise<StoredHistory> {
 		const family = name.type && this.#families.get(name.type);
 		if (family === undefined) {
 			const { revision, atMs } = this.#first;
@@ -282,9 +283,11 @@ export class StateStore implements StateView {
 	/** Updates the indexes for a change, and returns what was stored before. */
 	#store({ op, resource }: Pick<StateChange, "op" | "resource">): Replaced {
 		const id = resource.id ?? unnamed(resource);
-		const { index } = this.#family(typeOf(resource));
+		const family = this.#family(typeOf(resource));
+		const { index } = family;
 		const next = op === "put" ? resource : undefined;
 		const previous = next === undefined ? index.delete(id) : index.set(id, next);
+		family.imported += importedCount(next) - importedCount(previous);
 		this.#owners.update(previous, next);
 		this.#census.update(previous, next);
 		this.#attention.update(previous, next);
@@ -320,7 +323,7 @@ export class StateStore implements StateView {
 				log.close(this.#closed);
 			}
 			const index = new FamilyIndex<Resource>((epoch, bytes) => holds.pageDied(epoch, bytes));
-			family = { index, log, holds };
+			family = { index, log, holds, imported: 0 };
 			this.#families.set(type, family);
 		}
 		return family;
@@ -339,6 +342,12 @@ interface Family {
 	readonly index: FamilyIndex<Resource>;
 	log: EventLog;
 	readonly holds: FamilyHolds;
+	/** How many copies of other clusters the index has. */
+	imported: number;
+}
+
+function importedCount(resource: Resource | undefined): number {
+	return resource?.origin !== undefined && isImported(resource) ? 1 : 0;
 }
 
 function typeOf(resource: Resource): FamilyLike {

@@ -11,12 +11,25 @@ const units = fc.constantFrom("", "p", "q", "*");
 const name = fc.string({ unit: fc.constantFrom("a", "b", "é", "𝄞"), maxLength: 4 });
 
 const cursor = fc
-	.record({ tenancy: fc.record({ partition: units, namespace: units }), namePrefix: name })
+	.record({
+		tenancy: fc.record({ partition: units, namespace: units }),
+		namePrefix: name,
+		region: fc.constantFrom(undefined, "", "us", "eu", "*"),
+	})
 	.map((query) => ({ query: { ...query, type } satisfies ListQuery }));
 
 const resource = fc
-	.record({ partition: unit, namespace: unit, name })
-	.map(({ name, ...tenancy }) => create(ResourceSchema, { id: { name, type, tenancy } }));
+	.record({
+		...{ partition: unit, namespace: unit, name },
+		region: fc.constantFrom(undefined, "us", "us-2"),
+		isImported: fc.boolean(),
+	})
+	.map(({ name, region, isImported, ...tenancy }) =>
+		create(ResourceSchema, {
+			id: { name, type, tenancy, ...(region && { region }) },
+			...(isImported && { origin: { uid: "original" } }),
+		}),
+	);
 
 function found<C>(index: { concerned(resource: Resource, found: (cursor: C) => void): void }) {
 	return (each: Resource) => {

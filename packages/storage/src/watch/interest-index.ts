@@ -1,9 +1,10 @@
-import type { Resource } from "@plinth/proto";
-import { type ListQuery, wildcard } from "../query.ts";
+import type { ID, Resource } from "@plinth/proto";
+import { isImported, type ListQuery, wildcard } from "../query.ts";
+import { storedPartition } from "../state-store/resource-key.ts";
 
 /** Who is interested in the resources of a query. */
 export interface Interested {
-	readonly query: Pick<ListQuery, "tenancy" | "namePrefix">;
+	readonly query: Pick<ListQuery, "tenancy" | "namePrefix" | "region">;
 }
 
 /**
@@ -15,26 +16,33 @@ export interface Interested {
  *    "p" | "*"     "n" | "*"     "", "a", "ab"
  * ```
  *
- * An event of resource `abc` in `p`/`n` looks in the four places that its tenancy matches, and in each for the
+ * There is one such index for the cursors of one region each, with the region of copies in the partition
+ * (`storedPartition`), and one for those of all regions.
+ *
+ * An event of resource `abc` in `p`/`n` looks in the four places of each that its tenancy matches, and in each for the
  * prefixes of its name: one lookup per distinct length of the prefixes that are there. So the cost grows with the
  * cursors that it concerns, and with the lengths of prefixes, of which there are no more than a name can have.
  *
  * Invariant: `concerned(resource)` are exactly the added cursors whose query matches the resource.
  */
 export class InterestIndex<Cursor extends Interested> {
-	readonly #partitions = new Map<string, Map<string, PrefixIndex<Cursor>>>();
+	/** By `storedPartition`. */
+	readonly #ofOneRegion: Partitions<Cursor> = new Map();
+	readonly #ofAllRegions: Partitions<Cursor> = new Map();
 
 	/** A cursor must be added once only. */
 	add(cursor: Cursor): void {
 		const { tenancy, namePrefix } = cursor.query;
-		const namespaces = getOrAdd(this.#partitions, tenancy.partition, newMap<PrefixIndex<Cursor>>);
+		const [partitions, partition] = this.#placeOf(cursor);
+		const namespaces = getOrAdd(partitions, partition, newMap<PrefixIndex<Cursor>>);
 		const prefixes = getOrAdd(namespaces, tenancy.namespace, newPrefixIndex<Cursor>);
 		prefixes.add(namePrefix, cursor);
 	}
 
 	delete(cursor: Cursor): void {
 		const { tenancy, namePrefix } = cursor.query;
-		const namespaces = this.#partitions.get(tenancy.partition);
+		const [partitions, partition] = this.#placeOf(cursor);
+		const namespaces = partitions.get(partition);
 		const prefixes = namespaces?.get(tenancy.namespace);
 		if (namespaces === undefined || prefixes === undefined) {
 			return;
@@ -44,36 +52,53 @@ export class InterestIndex<Cursor extends Interested> {
 			namespaces.delete(tenancy.namespace);
 		}
 		if (namespaces.size === 0) {
-			this.#partitions.delete(tenancy.partition);
+			partitions.delete(partition);
 		}
 	}
 
 	/** Calls back with each cursor whose query matches the resource, once. It must not change the index. */
-	concerned({ id }: Resource, found: (cursor: Cursor) => void): void {
+	concerned(resource: Resource, found: (cursor: Cursor) => void): void {
+		const { id } = resource;
 		if (id === undefined) {
 			return;
 		}
-		const { partition = "", namespace = "" } = id.tenancy ?? {};
-		this.#inPartition(partition, namespace, id.name, found);
-		if (partition !== wildcard) {
-			this.#inPartition(wildcard, namespace, id.name, found);
+		inPartition(this.#ofOneRegion, storedPartition(id), id, found);
+		if (!isImported(resource)) {
+			const { region } = id;
+			inPartition(this.#ofOneRegion, storedPartition({ tenancy: anyPartition, region }), id, found);
+		}
+		if (this.#ofAllRegions.size > 0) {
+			inPartition(this.#ofAllRegions, id.tenancy?.partition ?? "", id, found);
+			inPartition(this.#ofAllRegions, wildcard, id, found);
 		}
 	}
 
-	#inPartition(
-		partition: string,
-		namespace: string,
-		name: string,
-		found: (cursor: Cursor) => void,
-	): void {
-		const namespaces = this.#partitions.get(partition);
-		if (namespaces === undefined) {
-			return;
-		}
-		namespaces.get(namespace)?.prefixesOf(name, found);
-		if (namespace !== wildcard) {
-			namespaces.get(wildcard)?.prefixesOf(name, found);
-		}
+	#placeOf({ query }: Cursor): readonly [Partitions<Cursor>, string] {
+		return query.region === wildcard
+			? [this.#ofAllRegions, query.tenancy.partition]
+			: [this.#ofOneRegion, storedPartition(query)];
+	}
+}
+
+/** Cursors by partition and namespace, each a name or the wildcard. */
+type Partitions<Cursor> = Map<string, Map<string, PrefixIndex<Cursor>>>;
+
+const anyPartition = { partition: wildcard };
+
+function inPartition<Cursor>(
+	partitions: Partitions<Cursor>,
+	partition: string,
+	{ tenancy, name }: ID,
+	found: (cursor: Cursor) => void,
+): void {
+	const namespaces = partitions.get(partition);
+	if (namespaces === undefined) {
+		return;
+	}
+	const namespace = tenancy?.namespace ?? "";
+	namespaces.get(namespace)?.prefixesOf(name, found);
+	if (namespace !== wildcard) {
+		namespaces.get(wildcard)?.prefixesOf(name, found);
 	}
 }
 

@@ -8,6 +8,7 @@ import {
 } from "@plinth/proto";
 import { gvkKey, type TypeLike } from "@plinth/resource";
 import { consistencyHeader, notBeforeHeader } from "@plinth/resource-service";
+import { wildcard } from "@plinth/storage";
 import type { RequestBody } from "../../listener/request-body.ts";
 import { type HttpRequest, pathOf } from "../../listener/request-handler.ts";
 
@@ -144,11 +145,11 @@ function decode(method: Method, bytes: Uint8Array): CachedRequest | undefined {
 	switch (method) {
 		case "Read": {
 			const { id } = fromBinary(ReadRequestSchema, bytes);
-			return withQueries({ method }, [{ type: id?.type }]);
+			return withQueries({ method }, [{ type: id?.type, region: id?.region ?? "" }]);
 		}
 		case "List": {
-			const { type, pageToken } = fromBinary(ListRequestSchema, bytes);
-			return withQueries({ method, pageToken }, [{ type }]);
+			const { type, region, pageToken } = fromBinary(ListRequestSchema, bytes);
+			return withQueries({ method, pageToken }, [{ type, region }]);
 		}
 		case "WatchList":
 			return withQueries({ method }, [fromBinary(WatchListRequestSchema, bytes)]);
@@ -162,19 +163,23 @@ function decode(method: Method, bytes: Uint8Array): CachedRequest | undefined {
 	}
 }
 
-/** A message that names a type. */
+/** A message that names a type and a region. */
 interface Typed {
 	readonly type?: TypeLike | undefined;
+	readonly region: string;
 	readonly afterVersion?: string;
 }
 
-/** Returns `undefined` if a type is missing, or if there is none. */
+/**
+ * Returns `undefined` if a type is missing, or if there is none; and if one region is named: an agent does not know
+ * whether it is that of the servers.
+ */
 function withQueries<Method>(
 	method: Method,
 	messages: readonly (Typed | undefined)[],
 ): (Method & { readonly queries: readonly CachedQuery[] }) | undefined {
 	const queries = messages.flatMap((message) =>
-		message?.type === undefined
+		message?.type === undefined || (message.region !== "" && message.region !== wildcard)
 			? []
 			: [{ typeKey: gvkKey(message.type), afterVersion: message.afterVersion ?? "" }],
 	);

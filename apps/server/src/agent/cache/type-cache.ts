@@ -250,6 +250,8 @@ export class TypeCache {
 			{
 				type: typeOf(this.#options.type),
 				tenancy: { partition: wildcard, namespace: wildcard },
+				// With copies: whether a caller sees them depends on what it requests of the cache.
+				region: wildcard,
 			},
 			(update) => {
 				if (this.#upstream === watch) {

@@ -46,6 +46,9 @@ export function cloneID(message: ID): ID {
   if (message.tenancy !== undefined) {
     copy.tenancy = cloneTenancy(message.tenancy);
   }
+  if (message.region !== undefined) {
+    copy.region = message.region;
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -114,6 +114,7 @@ export function cloneListRequest(message: ListRequest): ListRequest {
   copy.namePrefix = message.namePrefix;
   copy.pageSize = message.pageSize;
   copy.pageToken = message.pageToken;
+  copy.region = message.region;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -206,6 +207,7 @@ export function cloneWatchListRequest(message: WatchListRequest): WatchListReque
   copy.namePrefix = message.namePrefix;
   copy.afterVersion = message.afterVersion;
   copy.bookmarks = message.bookmarks;
+  copy.region = message.region;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
