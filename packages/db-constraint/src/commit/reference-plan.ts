@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	Lifecycle,
 	type MetaOwner,
@@ -390,10 +391,11 @@ export class ReferencePlan {
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
 		authorization.enforceWith(reference, resource);
-		if (resource.origin !== undefined && unresolved === undefined) {
-			// Its removal would not wait for the references to it.
+		const isCopy = resource.origin !== undefined && !isPlanted("reference copies by BLOCK");
+		if (isCopy && rule === OnDelete.BLOCK && unresolved === undefined) {
+			// Its original is deleted whatever references it.
 			throw refuse(
-				`${path} references ${displayKey(target)}, which is a copy of a resource of another cluster`,
+				`${path} references ${displayKey(target)}, which is a copy of a resource of another cluster: only CASCADE and UNSET references to it are possible`,
 			);
 		}
 		const uid = resource.id?.uid ?? "";

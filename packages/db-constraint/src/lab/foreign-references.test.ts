@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { OriginSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
@@ -58,6 +59,20 @@ describe("references between deployments", () => {
 		await expect(lab.run(beta1.write(widget("w", { needs: to("x") })))).rejects.toThrow(
 			"alpha in r1 can't be reached, and nothing was written",
 		);
+		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
+	});
+
+	it("refuses a reference to a copy of another cluster's resource, by every rule", async () => {
+		const { lab, alpha1, beta1 } = await twoServices();
+		const id = { ...alpha1.id(Thing, "copy"), uid: "c" };
+		const resource = { ...thing("copy"), id, origin: create(OriginSchema, { cluster: "west" }) };
+		await alpha1.backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+		for (const init of [{ needs: to("copy") }, { likes: [to("copy")] }]) {
+			await expect(lab.run(beta1.write(widget("w", init)))).rejects.toThrow(
+				"alpha.Thing default/default/copy (r1) is a copy of a resource of another cluster: only its own deployment can reference it",
+			);
+		}
+		expect(await alpha1.shadow(id)).toBeUndefined();
 		expect(await beta1.read(beta1.id(Widget, "w"))).toBeUndefined();
 	});
 

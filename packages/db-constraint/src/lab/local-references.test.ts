@@ -1,11 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { OriginSchema } from "@plinth/proto";
-import { referenceTo } from "@plinth/resource";
-import { Refused } from "@plinth/storage";
+import { OriginSchema, type Resource } from "@plinth/proto";
+import { newUlid, referenceTo } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { CasFailure, Refused } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../../testdata/types.ts";
-import { Lab, make } from "./lab.fixture.ts";
+import { assertUnreferenced } from "../shadow/shadow-records.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
 
@@ -16,6 +18,14 @@ async function oneDeployment() {
 	const lab = new Lab(1);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "", types: [Thing] });
 	return { lab, alpha, id: (name: string) => alpha.id(Thing, name) };
+}
+
+/** Stores a copy as an import does, beside the references. */
+async function storeCopy(alpha: LabDeployment): Promise<Resource> {
+	const copy = { ...thing("copy"), origin: create(OriginSchema, { cluster: "west" }) };
+	const resource = { ...copy, id: { ...alpha.id(Thing, "copy"), uid: newUlid(systemRuntime) } };
+	const { resources } = await alpha.backend.commit([{ op: "put", resource, expectedVersion: "" }]);
+	return resources[0] ?? resource;
 }
 
 describe("references within a deployment", () => {
@@ -29,18 +39,37 @@ describe("references within a deployment", () => {
 		expect(Code.FailedPrecondition).toBe(9);
 	});
 
-	it("refuses a reference to a copy of another cluster's resource, whose removal would not wait for it", async () => {
+	it("refuses a BLOCK reference to a copy of another cluster's resource, whose removal does not wait for it", async () => {
 		const { lab, alpha, id } = await oneDeployment();
-		await lab.run(alpha.write(thing("target")));
-		const stored = await alpha.read(id("target"));
-		const copy = { ...thing("copy"), origin: create(OriginSchema, { cluster: "west" }) };
-		await alpha.backend.commit([
-			{ op: "put", resource: { ...copy, id: { ...id("copy"), uid: "c" } }, expectedVersion: "" },
-		]);
+		const stored = await storeCopy(alpha);
 		await expect(lab.run(alpha.write(thing("user", { needs: to("copy") })))).rejects.toThrow(
-			"needs references alpha.Thing default/default/copy, which is a copy of a resource of another cluster",
+			"needs references alpha.Thing default/default/copy, which is a copy of a resource of another cluster: only CASCADE and UNSET references to it are possible",
 		);
-		expect(await alpha.read(id("target"))).toEqual(stored);
+		expect(await alpha.read(id("copy"))).toEqual(stored);
+		expect(await alpha.read(id("user"))).toBeUndefined();
+	});
+
+	it("applies the rules of the references to a copy when that is removed, but not beside them", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		const { version: expectedVersion } = await storeCopy(alpha);
+		await lab.run(alpha.write(thing("part", { belongsTo: to("copy") })));
+		await lab.run(alpha.write(thing("fan", { likes: [to("copy")], note: "kept" })));
+		const removal = { op: "delete", id: id("copy"), expectedVersion } as const;
+		await expect(alpha.backend.commit([removal, assertUnreferenced(id("copy"))])).rejects.toThrow(
+			CasFailure,
+		);
+		await lab.run(alpha.store.commit([removal]));
+		await lab.pass(60_000);
+		expect(await alpha.read(id("copy"))).toBeUndefined();
+		expect(await alpha.read(id("part"))).toBeUndefined();
+		expect((await alpha.read(id("fan")))?.data).toEqual(thing("fan", { note: "kept" }).data);
+		expect(alpha.failures).toEqual([]);
+		const again = await storeCopy(alpha);
+		await alpha.backend.commit([
+			{ ...removal, expectedVersion: again.version },
+			assertUnreferenced(id("copy")),
+		]);
+		expect(await alpha.read(id("copy"))).toBeUndefined();
 	});
 
 	it("refuses to delete a resource that is referenced with BLOCK, and leaves no records behind", async () => {

@@ -287,6 +287,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "is registered with once more when it is complete, until that succeeds",
 		},
 	},
+	"reference copies by BLOCK": {
+		rule: "Nothing holds up the removal of a copy of a resource of another cluster.",
+		test: {
+			file: "lab/local-references.test.ts",
+			name: "refuses a BLOCK reference to a copy of another cluster's resource, whose removal does not wait for it",
+		},
+	},
+	"establish references to copies": {
+		rule: "Only its own deployment references a copy of a resource of another cluster.",
+		test: {
+			file: "lab/foreign-references.test.ts",
+			name: "refuses a reference to a copy of another cluster's resource, by every rule",
+		},
+	},
 	"give a uid back once": {
 		rule: "A deployment gives itself back to a meta deployment as long as that lacks it.",
 		test: {

@@ -1,10 +1,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { ControllerReports } from "@plinth/controller";
+import type { ID } from "@plinth/proto";
 import type { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import type { Mutation, StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import {
 	createDeploymentService,
@@ -20,7 +21,7 @@ import {
 import { localEnvironment } from "../registry/local-environment.ts";
 import { metaService } from "../registry/meta-types.ts";
 import { type ActiveSchema, followActiveSchema } from "../schema/active-schema.ts";
-import { endpointName } from "../shadow/shadow-records.ts";
+import { assertUnreferenced, endpointName } from "../shadow/shadow-records.ts";
 import { ensureDeploymentUid } from "../succession/deployment-uid.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
@@ -40,6 +41,12 @@ import { supersededBy } from "./superseded.ts";
 export interface References {
 	/** The storage with references, which services and controllers use. It takes writes once it is `serving`. */
 	readonly store: StorageBackend;
+	/**
+	 * An assert for commits beside the references, which remove copies of resources of other clusters: that nothing references
+	 * the resource, and that none of its own references is recorded. What is referenced is removed through `store`, which
+	 * applies the rules of the references.
+	 */
+	unreferenced(id: ID): Mutation;
 	/** The service for other deployments. They may call it from now on. */
 	readonly service: ServiceImpl<typeof SchemaMixinService>;
 	/** How far the references are, and what is in the way. */
@@ -254,6 +261,10 @@ class OpenReferences implements References {
 
 	controllers(): ControllerReports | undefined {
 		return this.#manager?.reports;
+	}
+
+	unreferenced(id: ID): Mutation {
+		return assertUnreferenced(id);
 	}
 
 	metrics(): ReferenceMetrics {

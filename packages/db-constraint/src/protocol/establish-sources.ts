@@ -220,6 +220,14 @@ async function readToEstablish(
 		throw new ConnectError(`${displayKey(key)} ${targetIsMissing}`, Code.FailedPrecondition);
 	}
 	const { id } = target;
+	const isCopy = target.origin !== undefined && !isPlanted("establish references to copies");
+	if (isCopy && heldUid !== id.uid) {
+		// Its removal would wait for other deployments.
+		throw new ConnectError(
+			`${displayKey(key)} is a copy of a resource of another cluster: only its own deployment can reference it`,
+			Code.FailedPrecondition,
+		);
+	}
 	const isDeleting = isBeingDeleted(target, stored?.shadow);
 	if (isDeleting && heldUid !== id.uid) {
 		throw beingDeleted(key, heldUid, "is being deleted");

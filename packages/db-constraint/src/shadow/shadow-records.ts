@@ -16,7 +16,8 @@ import {
 } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { Mutation, ReadOptions, StorageBackend } from "@plinth/storage";
-import { hashOf } from "./resource-key.ts";
+import { hashOf, keyOf } from "./resource-key.ts";
+import { shadowName } from "./shadow.ts";
 
 /** The type of shadows and of the other records of this package: `schema.v1.ResourceShadow`. */
 export const ResourceShadow = defineType(ResourceShadowSchema, {
@@ -50,6 +51,14 @@ export function endpointName(address: string): string {
 /** The ID of a record. */
 export function recordId(name: string): ID {
 	return idOf(ResourceShadow, name);
+}
+
+/**
+ * An assert that the resource has no shadow: nothing references or owns it, or may, and none of its own references is
+ * recorded.
+ */
+export function assertUnreferenced(id: ID): Mutation {
+	return { op: "assert", id: recordId(shadowName(keyOf(id, ""))), expectedVersion: "" };
 }
 
 /** A record, or `undefined` if it does not exist. */
