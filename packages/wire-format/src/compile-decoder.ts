@@ -26,8 +26,8 @@ export interface DecoderOptions {
  * Returns a function with the same result as `fromBinary(schema, bytes)`. It is generated for the schema, and therefore
  * costs less than `fromBinary`.
  *
- * It covers the types of fields that `compileEncoder` covers, and `optional` scalars and enums of these types. It leaves
- * a message to `fromBinary` if the message, or one nested in it, has any of these:
+ * It covers the types of fields that `compileEncoder` covers. It leaves a message to `fromBinary` if the message, or one
+ * nested in it, has any of these:
  *
  * - another field, known or unknown, or a map of enums with an entry;
  * - a type that is defined with proto2 or an edition;

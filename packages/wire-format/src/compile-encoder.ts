@@ -31,12 +31,12 @@ export interface EncodeOptions {
  * Returns a function with the same result as `toBinary(schema, message)`. It is generated for the schema, and therefore
  * costs less than `toBinary`.
  *
- * It covers `string`, `bytes`, `bool`, `int32`, `uint32`, `int64`, enums and messages: as fields, as members of a
- * `oneof`, and as values of maps with string keys. It also covers lists of strings, `bytes` and messages. It leaves a
+ * It covers `string`, `bytes`, `bool`, `int32`, `uint32`, `int64`, enums and messages: as fields, `optional` or not, as
+ * members of a `oneof`, and as values of maps with string keys. It also covers lists of strings, `bytes` and messages. It leaves a
  * message to `toBinary` if the message, or one nested in it, has any of these:
  *
  * - a field of another kind that is set, or a field of another type of 64-bit integers, set or not;
- * - an `optional` scalar or enum that is set;
+ * - a scalar or enum whose default is not that of its type;
  * - a field of type `google.protobuf.Struct`, or of a wrapper such as `google.protobuf.StringValue`, that is set;
  * - unknown fields, or a value of a wrong type.
  */
@@ -105,7 +105,12 @@ function writeField(field: DescField, text: SourceText): string {
 	}${isRequired ? ` else ${leave}` : ""}`;
 	}
 	if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
-		return `if (${property("message", field.localName)} !== undefined) ${leave}`;
+		// Defaults are properties of the prototype.
+		return `${read}
+	if (value !== undefined) {
+		if (!Object.hasOwn(message, ${JSON.stringify(field.localName)})) ${leave}
+		${writeValue(field, "value", text)}
+	}`;
 	}
 	return `${read}
 	if (${isSet(field)}) {

@@ -6,6 +6,8 @@ import { onTestFinished } from "vitest";
 /** A new folder, which is removed when the test has finished. */
 export async function temporaryFolder(): Promise<string> {
 	const folder = await mkdtemp(join(tmpdir(), "plinth-test-"));
-	onTestFinished(() => rm(folder, { recursive: true, force: true }));
+	// What a killed process has started may still write there.
+	const retries = { maxRetries: 100, retryDelay: 100 };
+	onTestFinished(() => rm(folder, { recursive: true, force: true, ...retries }));
 	return folder;
 }
