@@ -1,11 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { defineType, idOf, resourceOf } from "@plinth/resource";
 import { defineModule, type Module } from "../src/module/index.ts";
+import { FanSchema } from "./gen/music/v1/fan_pb.ts";
 import { ArtistSchema, JukeboxService } from "./gen/music/v1/music_pb.ts";
 import { TourSchema } from "./gen/tours/v1/tours_pb.ts";
 
 /** The resource type of the tests. */
 export const Artist = defineType(ArtistSchema);
+
+/** A type that references artists by each rule. */
+export const Fan = defineType(FanSchema);
 
 /** A type that references artists and resources of its own type. */
 export const Tour = defineType(TourSchema);
@@ -36,6 +40,11 @@ export function musicModule(released: Promise<void> = Promise.resolve()): Module
 			});
 		},
 	});
+}
+
+/** A module with artists and their fans. */
+export function fansModule(): Module {
+	return defineModule({ name: "fans", types: [Artist, Fan] });
 }
 
 /** A module with the type that references artists. */

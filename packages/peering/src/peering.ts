@@ -8,6 +8,7 @@ import type { LeaseHold, LeaseManager, Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import type { ConnectPeer } from "./connect.ts";
 import { ExportStreams, type StreamedExport } from "./export/export-streams.ts";
+import type { CopyReferences } from "./import/import-store.ts";
 import { Importer, type RunningImport } from "./import/importer.ts";
 import { peeringLimits } from "./limits.ts";
 import { OwnIdentity } from "./records/cluster-identity.ts";
@@ -18,8 +19,10 @@ import { PeerCredentials } from "./trust/peer-credentials.ts";
 
 /** Options of `createPeerings`. */
 export interface PeeringsOptions {
-	/** The storage, beside references: copies have no shadows. */
+	/** The storage, beside references. */
 	readonly backend: StorageBackend;
+	/** The references to copies. By default, copies are never referenced. */
+	readonly references?: CopyReferences | undefined;
 	/** Absent if the storage was never restored: its records identify it. */
 	readonly identity?: Pick<StorageIdentity, "incarnation"> | undefined;
 	readonly registry: TypeRegistry;
@@ -81,12 +84,13 @@ export interface Peerings {
 
 /** Creates the peerings of a server. Nothing is stored before there is a peering. */
 export function createPeerings(options: PeeringsOptions): Peerings {
-	const { backend, registry, runtime, logger, connect, leases, report } = options;
+	const { backend, references, registry, runtime, logger, connect, leases, report } = options;
 	const identity = new OwnIdentity(backend, options.identity, runtime);
 	const access = new PeerAccess(backend, identity, runtime);
 	const credentials = new PeerCredentials(backend, identity, connect, runtime);
 	const importer = new Importer({
-		...{ backend, registry, identity, access, credentials, connect, leases, runtime, logger },
+		...{ backend, references, registry, identity, access, credentials, connect, leases },
+		...{ runtime, logger },
 		maxCopies: options.maxCopies ?? peeringLimits.copies,
 		report: async (resource, { state, message }, record, hold) => {
 			try {

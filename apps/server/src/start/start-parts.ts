@@ -84,6 +84,7 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	started.defer(() => cluster.close());
 	const peerings = createPeerings({
 		backend: storage.unconstrained,
+		references: storage.references,
 		identity: storage.identity,
 		registry: validated.registry,
 		leases: storage.leases,

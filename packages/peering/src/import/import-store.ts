@@ -1,5 +1,6 @@
 import { create, equals } from "@bufbuild/protobuf";
 import {
+	type ID,
 	NamespaceSchema,
 	OriginSchema,
 	PartitionSchema,
@@ -12,8 +13,10 @@ import {
 } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
 import {
 	addFinalizer,
+	displayName,
 	type FamilyLike,
 	idOf,
+	isMarkedForDeletion,
 	Namespace,
 	nameKey,
 	newUlid,
@@ -21,15 +24,25 @@ import {
 	resourceOf,
 	tenancyFinalizer,
 } from "@plinth/resource";
-import type { Fence, Runtime } from "@plinth/runtime";
+import { type Fence, type Runtime, sleep } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { type PeeringRecords, removalOf, type Stored } from "../records/peering-records.ts";
 import { compareVersions } from "../versions.ts";
 
+/** The references to copies, in the deployment that has the copies. */
+export interface CopyReferences {
+	/** The storage that applies the rules of references to what it deletes. */
+	readonly store: Pick<StorageBackend, "commit">;
+	/** An assert that nothing references a resource, about the record that has its references. */
+	unreferenced(id: ID): Mutation;
+}
+
 /** The storage of imports. */
 export interface ImportStorage {
-	/** Beside references: copies have no shadows. */
+	/** Beside references: a copy that nothing references has no record of them. */
 	readonly backend: StorageBackend;
+	/** By default, copies are never referenced. */
+	readonly references?: CopyReferences | undefined;
 	readonly records: PeeringRecords;
 	readonly runtime: Runtime;
 	/** Of the lease under which all imports run. */
@@ -48,8 +61,16 @@ export class PartitionTaken extends Error {
 	override readonly name = "PartitionTaken";
 }
 
-/** Mutations of one commit that removes copies. A storage allows 100. */
-const removalsPerCommit = 90;
+/** Some references to a copy that is removed have not been changed yet. */
+export class CopyReferenced extends Error {
+	override readonly name = "CopyReferenced";
+}
+
+/** The copies that one commit removes, with two mutations each. A storage allows 100 mutations. */
+const removalsPerCommit = 45;
+
+/** How long an import waits until the references to a copy have been changed, before it dials again. */
+const referencesMs = 5_000;
 
 /**
  * What one import has stored: its partition, the copies there, and the record of its progress. Each commit carries the fence,
@@ -117,8 +138,12 @@ export class ImportStore {
 		const namespaces = new Map<string, Mutation>();
 		for (const copy of copies) {
 			const stored = await this.#lookup(copy);
-			const isSame = stored?.origin?.uid === copy.origin?.uid;
-			if (stored !== undefined && isSame && (isOlder(copy, stored) || sameCopy(stored, copy))) {
+			const isSame =
+				stored !== undefined &&
+				stored.origin?.uid === copy.origin?.uid &&
+				// What has been removed, and waits for the references to it, does not come back.
+				!isMarkedForDeletion(stored);
+			if (isSame && (isOlder(copy, stored) || sameCopy(stored, copy))) {
 				continue;
 			}
 			if (stored !== undefined && !isSame) {
@@ -138,7 +163,7 @@ export class ImportStore {
 		}
 		const created = puts.filter(({ expectedVersion }) => expectedVersion === "");
 		await this.#checkCount(created.length + namespaces.size);
-		const deletions = removed.flatMap((resource) => deletionOf(resource) ?? []);
+		const deletions = await this.#deletionsOf(removed);
 		await this.#commit([...puts, ...namespaces.values(), ...deletions], progress);
 	}
 
@@ -282,10 +307,56 @@ export class ImportStore {
 
 	async #remove(copies: readonly Resource[]): Promise<void> {
 		const { backend, fence } = this.#storage;
-		const deletions = copies.flatMap((copy) => deletionOf(copy) ?? []);
+		const deletions = await this.#deletionsOf(copies);
 		if (deletions.length > 0) {
 			const mutations = [...deletions, ...this.#assertPartition()];
 			await backend.commit(mutations, { fence, writtenBy: this.#writer });
+		}
+	}
+
+	/**
+	 * The mutations that remove copies which nothing references: they assert that. Others are removed before this returns, by
+	 * the rules of the references.
+	 *
+	 * @throws CopyReferenced if that takes long; Refused if it is not possible.
+	 */
+	async #deletionsOf(copies: readonly Resource[]): Promise<readonly Mutation[]> {
+		const { backend, references } = this.#storage;
+		const deletions: Mutation[] = [];
+		for (const copy of copies) {
+			const deletion = deletionOf(copy);
+			const unreferenced = copy.id && references?.unreferenced(copy.id);
+			if (deletion === undefined) {
+				continue;
+			}
+			const isReferenced =
+				unreferenced?.op === "assert" && (await backend.lookup(unreferenced.id)) !== undefined;
+			if (isReferenced || isMarkedForDeletion(copy)) {
+				await this.#removeReferenced(copy, deletion);
+			} else {
+				deletions.push(deletion, ...(unreferenced === undefined ? [] : [unreferenced]));
+			}
+		}
+		return deletions;
+	}
+
+	async #removeReferenced(copy: Resource, deletion: Mutation): Promise<void> {
+		const { backend, references, runtime, fence } = this.#storage;
+		if (!isMarkedForDeletion(copy)) {
+			await references?.store.commit([deletion], { fence, writtenBy: this.#writer });
+		}
+		for (let pauseMs = 20, waitedMs = 0; ; pauseMs *= 2) {
+			const stored = copy.id && (await backend.lookup(copy.id));
+			if (stored?.id?.uid !== copy.id?.uid) {
+				return;
+			}
+			if (waitedMs > referencesMs) {
+				throw new CopyReferenced(
+					`${copy.id ? displayName(copy.id) : "a copy"} is being removed, and waits for the resources that reference it: see plinth refs`,
+				);
+			}
+			await sleep(runtime.clock, pauseMs);
+			waitedMs += pauseMs;
 		}
 	}
 

@@ -28,13 +28,14 @@ import type { PeerAccess } from "../trust/peer-access.ts";
 import type { PeerCredentials } from "../trust/peer-credentials.ts";
 import { Import, Peering } from "../types.ts";
 import { ImportRun } from "./import-run.ts";
-import { ImportStore } from "./import-store.ts";
+import { type CopyReferences, ImportStore } from "./import-store.ts";
 import { type ImportState, LiveImport } from "./live-import.ts";
 
 /** Options of `Importer`. */
 export interface ImporterOptions {
 	/** Beside references. */
 	readonly backend: StorageBackend;
+	readonly references: CopyReferences | undefined;
 	readonly registry: TypeRegistry;
 	readonly identity: OwnIdentity;
 	readonly access: PeerAccess;
@@ -335,8 +336,8 @@ export class Importer {
 	}
 
 	#storage({ fence }: LeaseHold) {
-		const { backend, runtime, maxCopies } = this.#options;
-		return { backend, runtime, maxCopies, records: this.#records, fence };
+		const { backend, references, runtime, maxCopies } = this.#options;
+		return { backend, references, runtime, maxCopies, records: this.#records, fence };
 	}
 
 	async #declared<Data>(type: ResourceType): Promise<readonly Declared<Data>[]> {
