@@ -62,7 +62,7 @@ export class PartitionTaken extends Error {
 }
 
 /** Some references to a copy that is removed have not been changed yet. */
-export class CopyReferenced extends Error {
+class CopyReferenced extends Error {
 	override readonly name = "CopyReferenced";
 }
 
