@@ -166,8 +166,10 @@ export interface Http2ClientConnection
 	close(): Promise<Http2CloseReason>;
 	/** Sends GOAWAY, resets all streams, and ends the socket. */
 	destroy(code?: number): void;
-	/** Whether the connection keeps the process alive, as it does at first. */
-	keepAlive(keeps: boolean): void;
+	/** Lets the open socket keep the process alive, as it does at first. */
+	ref(): void;
+	/** Lets the process exit although the socket is open. */
+	unref(): void;
 }
 
 /** Why a connection closed. */
@@ -274,8 +276,9 @@ export interface ConnectOptions extends ConnectionOptions {
 	/** Called for each SETTINGS of the server, once it has been applied. */
 	readonly onSettings?: () => void;
 	/**
-	 * Called when the server announces the end of the connection, before the streams above `lastStreamId` are reset with
-	 * REFUSED_STREAM: the server has not processed them. With another code than NO_ERROR, the connection ends at once.
+	 * Called when the server announces the end of the connection. The streams that it has not processed, which are those above
+	 * `lastStreamId` and those that wait, have closed, and get their `onReset` with REFUSED_STREAM next. With another code than
+	 * NO_ERROR, the connection ends after that.
 	 */
 	readonly onGoaway?: (lastStreamId: number, code: number, debugData: Uint8Array) => void;
 	/** Called once, when the connection has ended, before its streams are reset. */

@@ -83,8 +83,14 @@ export class ClientConnection extends Connection implements Http2ClientConnectio
 		if (this.state === "open") {
 			this.state = "draining";
 		}
-		this.#options.onGoaway?.(lastStreamId, code, debugData);
-		this.streams.refuseAbove(lastStreamId);
+		const refused = this.streams.closeAbove(lastStreamId);
+		try {
+			this.#options.onGoaway?.(lastStreamId, code, debugData);
+		} finally {
+			for (const stream of refused) {
+				stream.deliverReset(errorCode.refusedStream, "peer");
+			}
+		}
 		if (code === errorCode.noError) {
 			this.endIfIdle();
 		} else {

@@ -90,17 +90,22 @@ export class ClientStreams extends Streams<ClientStream> {
 		return waiting;
 	}
 
-	/** The server processes no stream above this identifier. */
-	refuseAbove(lastStreamId: number): void {
-		const refused = [...this.open].filter(({ id }) => id > lastStreamId);
+	/**
+	 * Closes the streams that the server does not process: those above this identifier, and all that wait. They are returned,
+	 * and their handlers have not been notified.
+	 */
+	closeAbove(lastStreamId: number): readonly ClientStream[] {
+		// Those that wait must not take the places of the others.
 		const waiting = this.#takeWaiting();
+		const refused = [...this.open].filter(({ id }) => id > lastStreamId);
 		for (const stream of refused) {
 			this.closed.addReset(stream.id);
-			this.close(stream, errorCode.refusedStream, "peer");
+			this.remove(stream);
 		}
 		for (const stream of waiting) {
-			this.#dropWaiting(stream, errorCode.refusedStream, "peer");
+			this.#removeWaiting(stream);
 		}
+		return [...refused, ...waiting];
 	}
 
 	override resetStream(stream: ClientStream, code: number): void {
@@ -179,11 +184,15 @@ export class ClientStreams extends Streams<ClientStream> {
 	}
 
 	#dropWaiting(stream: ClientStream, code: number, origin: ResetOrigin): void {
+		this.#removeWaiting(stream);
+		stream.deliverReset(code, origin);
+	}
+
+	#removeWaiting(stream: ClientStream): void {
 		stream.isClosed = true;
 		this.sender.drop(stream);
 		// The connection may be waiting for it before it ends.
 		this.host.scheduleFlush();
-		stream.deliverReset(code, origin);
 	}
 }
 

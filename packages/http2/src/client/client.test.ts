@@ -313,6 +313,37 @@ describe("when the server announces the end", () => {
 		expect(await server.connection.closed).toEqual({ code: 0, message: "" });
 	});
 
+	it("what is refused has closed before the end is reported, and is told after it", async () => {
+		const server = await begun([[setting.maxConcurrentStreams, 2]]);
+		const responses = [server.request(), server.request(), server.request()];
+		let seen: unknown;
+		server.atGoaway = () => {
+			const { isOpen, activeStreams } = server.connection;
+			const streams = responses.map(({ stream, events }) => [stream?.isClosed, ...events]);
+			seen = { isOpen, activeStreams, streams };
+		};
+		await server.send(frame(goaway, 0, 0, uint32(1, 0)));
+		expect(seen).toEqual({ isOpen: false, activeStreams: 1, streams: [[false], [true], [true]] });
+		const refused = [`reset ${errorCode.refusedStream} peer`];
+		expect(responses.map(({ events }) => events)).toEqual([[], refused, refused]);
+	});
+
+	it("what is refused is told, even if the report fails", async () => {
+		const server = await begun([[setting.maxConcurrentStreams, 2]]);
+		const responses = [server.request(), server.request(), server.request()];
+		server.atGoaway = () => {
+			throw new Error("a bug");
+		};
+		await server.send(frame(goaway, 0, 0, uint32(1, 0)));
+		const refused = [`reset ${errorCode.refusedStream} peer`];
+		expect(responses.map(({ events }) => events)).toEqual([
+			[`reset ${errorCode.internalError} connection`],
+			refused,
+			refused,
+		]);
+		expect(server.internalErrors).toEqual([new Error("a bug")]);
+	});
+
 	it("with an error, everything ends", async () => {
 		const server = await begun();
 		const response = server.request();

@@ -60,6 +60,8 @@ export class RawServer extends RawPeer {
 	/** What the connection has reported, in order. */
 	readonly reports: string[] = [];
 	readonly internalErrors: unknown[] = [];
+	/** Called when the connection reports a GOAWAY. */
+	atGoaway: (() => void) | undefined;
 	isEnded = false;
 	ending: Http2CloseReason | undefined;
 	#rest: Buffer = Buffer.alloc(0);
@@ -73,8 +75,10 @@ export class RawServer extends RawPeer {
 			clock: this.clock,
 			limits,
 			onSettings: () => this.reports.push("settings"),
-			onGoaway: (lastStreamId, code, debugData) =>
-				this.reports.push(`goaway ${lastStreamId} ${code} ${Buffer.from(debugData)}`.trim()),
+			onGoaway: (lastStreamId, code, debugData) => {
+				this.reports.push(`goaway ${lastStreamId} ${code} ${Buffer.from(debugData)}`.trim());
+				this.atGoaway?.();
+			},
 			onEnding: (reason) => {
 				this.ending = reason;
 				this.reports.push("ending");

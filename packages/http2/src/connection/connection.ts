@@ -111,14 +111,17 @@ export abstract class Connection {
 
 	// ── What the application calls ──
 
-	/** Whether the socket keeps the process alive; it does by default. */
-	keepAlive(keeps: boolean): void {
+	/** Lets the open socket keep the process alive, as it does at first. */
+	ref(): void {
 		if (this.#socket instanceof Socket) {
-			if (keeps) {
-				this.#socket.ref();
-			} else {
-				this.#socket.unref();
-			}
+			this.#socket.ref();
+		}
+	}
+
+	/** Lets the process exit although the socket is open. */
+	unref(): void {
+		if (this.#socket instanceof Socket) {
+			this.#socket.unref();
 		}
 	}
 

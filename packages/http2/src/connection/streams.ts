@@ -409,14 +409,22 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 	}
 
 	protected close(stream: Stream, code: number, origin: ResetOrigin): void {
-		if (this.open.delete(stream)) {
-			stream.isClosed = true;
-			this.sender.drop(stream);
-			this.returnToConnection(stream.receiveWindow.unconsumed);
-			this.host.scheduleFlush();
-			this.streamClosed();
+		if (this.remove(stream)) {
 			stream.deliverReset(code, origin);
 		}
+	}
+
+	/** Closes a stream without notifying its handler. Returns false if it has closed before. */
+	protected remove(stream: Stream): boolean {
+		if (!this.open.delete(stream)) {
+			return false;
+		}
+		stream.isClosed = true;
+		this.sender.drop(stream);
+		this.returnToConnection(stream.receiveWindow.unconsumed);
+		this.host.scheduleFlush();
+		this.streamClosed();
+		return true;
 	}
 
 	/** Resets a stream because of what the peer did. */

@@ -96,7 +96,7 @@ export class Session {
 			idle: () => this.#drain(),
 		});
 		// Only calls keep the process alive.
-		this.#connection.keepAlive(false);
+		this.#connection.unref();
 	}
 
 	/** Whether it accepts new calls. */
@@ -123,7 +123,7 @@ export class Session {
 		const stream = this.#connection.request(fields, handler);
 		this.#open += 1;
 		if (this.#open === 1) {
-			this.#connection.keepAlive(true);
+			this.#connection.ref();
 			this.#keepAlive.used();
 		}
 		return stream;
@@ -136,7 +136,7 @@ export class Session {
 			return;
 		}
 		// Before it closes: a server that does not close its side would keep the process alive.
-		this.#connection.keepAlive(false);
+		this.#connection.unref();
 		if (this.#isDraining) {
 			void this.#connection.close();
 			return;
@@ -157,12 +157,12 @@ export class Session {
 	/** Pings the server. Resolves when it has responded, or with false when the session is dead. */
 	async verify(): Promise<boolean> {
 		// A call waits for it.
-		this.#connection.keepAlive(true);
+		this.#connection.ref();
 		try {
 			return await this.#keepAlive.verify();
 		} finally {
 			if (this.#open === 0) {
-				this.#connection.keepAlive(false);
+				this.#connection.unref();
 			}
 		}
 	}
@@ -207,7 +207,7 @@ export class Session {
 		};
 		this.#isDraining = true;
 		this.#keepAlive.stop();
-		this.#connection.keepAlive(false);
+		this.#connection.unref();
 		this.#owner.ended(this);
 	}
 
