@@ -4,6 +4,7 @@ import type { Session } from "@plinth/rpc-client/session";
 import type { Fields, InboundCall } from "../inbound-call.ts";
 import type { ForwardingLimits } from "../limits.ts";
 import { agentsHeader, clientAddressHeader, internalHeader } from "./agent-headers.ts";
+import { noFields } from "./fields.ts";
 import { passesOn } from "./hop-by-hop.ts";
 
 /** Headers that only agents send. */
@@ -24,12 +25,12 @@ export function requestHeaders(
 	agent: string,
 	limits: Pick<ForwardingLimits, "headerBytes" | "headers" | "agents">,
 ): Record<string, string> {
-	const headers: Record<string, string> = {
+	const headers = Object.assign(noFields(), {
 		":method": call.method,
 		":path": call.target,
 		...(call.authority !== undefined && { ":authority": call.authority }),
 		[agentsHeader]: passedAgents(call.header(agentsHeader), agent, limits.agents),
-	};
+	});
 	const passes = passesOn(call.header("connection"));
 	let bytes = call.target.length + headerOverhead;
 	let count = 0;

@@ -1,5 +1,6 @@
 import type { Fields as WireFields } from "@plinth/http2";
 import type { Fields } from "../inbound-call.ts";
+import { noFields } from "./fields.ts";
 import { passesOn } from "./hop-by-hop.ts";
 
 /** The head of a response: its headers, and `:status`. */
@@ -26,7 +27,7 @@ export function responseHead(status: number, fields: WireFields): ResponseHead {
 
 /** Headers or trailers as they were received: values of repeated fields are joined by commas. */
 export function joinedFields(fields: WireFields): Fields {
-	const joined: Record<string, string> = Object.create(null);
+	const joined = noFields();
 	for (let index = 0; index < fields.length; index += 2) {
 		const name = fields[index] ?? "";
 		const value = fields[index + 1] ?? "";
@@ -43,7 +44,7 @@ export function joinedFields(fields: WireFields): Fields {
 /** The headers or trailers of a response as they are passed on. */
 export function responseFields(headers: Fields): Fields {
 	const passes = passesOn(undefined);
-	const fields: Record<string, string> = {};
+	const fields = noFields();
 	for (const [name, value] of Object.entries(headers)) {
 		if (passes(name)) {
 			fields[name] = value;

@@ -102,8 +102,8 @@ export const mutants: readonly Mutant[] = [
 	{
 		name: "does not return the credit of a stream that is reset",
 		file: "connection/streams.ts",
-		find: "			this.sender.drop(stream);\n			this.returnToConnection(stream.receiveWindow.unconsumed);",
-		replace: "			this.sender.drop(stream);",
+		find: "		this.sender.drop(stream);\n		this.returnToConnection(stream.receiveWindow.unconsumed);",
+		replace: "		this.sender.drop(stream);",
 	},
 	{
 		name: "does not return the credit of a stream that has finished",

@@ -10,8 +10,10 @@ import type {
 	HttpResponse,
 	ResponseListener,
 } from "../request-handler.ts";
-
 import type { Http1Calls } from "./http1-calls.ts";
+
+/** The name of a header that is no property of a plain object. */
+const prototypeName = "__proto__";
 
 const connections = new WeakMap<Socket, Http1Connection>();
 
@@ -114,8 +116,14 @@ export class Http1Call implements HttpRequest, HttpResponse {
 		return headerOf(this.#request.headers, name);
 	}
 
-	headers(): Iterable<readonly [string, string]> {
-		return entriesOf(this.#request.headers);
+	*headers(): Generator<readonly [string, string], undefined> {
+		const { headers, headersDistinct } = this.#request;
+		yield* entriesOf(headers);
+		// Not among the others, which Node.js assigns to properties of a plain object.
+		const values = headersDistinct[prototypeName];
+		if (values !== undefined) {
+			yield [prototypeName, values.join(", ")];
+		}
 	}
 
 	read(): Uint8Array | undefined {
