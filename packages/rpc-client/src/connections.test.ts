@@ -49,6 +49,22 @@ it("sends its headers with every call, unless the call has its own, and never in
 	expect(received).toEqual(["Bearer a", type, "Bearer b", type]);
 });
 
+it("names a header that is invalid, and does not show its value", async () => {
+	const errorOf = async (call: Promise<unknown>) =>
+		ConnectError.from(await call.catch((thrown: unknown) => thrown)).message;
+	const headers = { authorization: "Bearer sec\nret" };
+	await using plain = await open(fine);
+	expect(await errorOf(plain.client.unary({}, { headers }))).toBe(
+		"[internal] header authorization has an invalid value",
+	);
+	await using connection = await open(fine, { headers });
+	expect(await errorOf(connection.client.unary({}))).toBe(
+		"[internal] field authorization has an invalid value",
+	);
+	await using named = await open(fine, { headers: { "X-A": "secret" } });
+	expect(await errorOf(named.client.unary({}))).toBe('[internal] field "X-A" has an invalid name');
+});
+
 describe("a connection", () => {
 	it("serves all calls, and is opened once for calls at the same time", async () => {
 		await using connection = await open(fine);

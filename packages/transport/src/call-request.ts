@@ -1,4 +1,5 @@
 import type { Clock } from "@plinth/runtime";
+import { copyHeaders } from "./copy-headers.ts";
 
 /** The metadata of a call. */
 export interface CallRequest {
@@ -13,6 +14,8 @@ export interface CallRequest {
 /**
  * Creates the metadata of a call that starts now, from the arguments of a transport's method. As on the wire, a
  * timeout of 0 or less means no timeout.
+ *
+ * @throws ConnectError Internal that names a header whose name or value is invalid.
  */
 export function createCallRequest(
 	{ clock, defaultTimeoutMs }: { clock: Clock; defaultTimeoutMs?: number | undefined },
@@ -23,7 +26,7 @@ export function createCallRequest(
 	const timeoutMs = ownTimeoutMs === undefined ? defaultTimeoutMs : positive(ownTimeoutMs);
 	return {
 		signal,
-		header: header === undefined ? undefined : new Headers(header),
+		header: header === undefined ? undefined : copyHeaders(header),
 		timeoutMs,
 		deadlineMs: timeoutMs === undefined ? undefined : clock.monotonic() + timeoutMs,
 	};

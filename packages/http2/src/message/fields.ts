@@ -29,7 +29,7 @@ const connectionFields = new Set([
 /** What is wrong with a field that is not a pseudo-header field; undefined if nothing is. */
 export function problemOfField(name: string, value: string): string | undefined {
 	if (!fieldName.test(name)) {
-		return "a field has an invalid name";
+		return `field ${JSON.stringify(name)} has an invalid name`;
 	}
 	if (badValue.test(value)) {
 		return `field ${name} has an invalid value`;

@@ -58,7 +58,7 @@ function takePseudoField(pseudo: PseudoFields, name: string, value: string): str
 		case ":path":
 			return takeOnce(pseudo, "path", value, pathSyntax);
 		default:
-			return "a request has an unknown pseudo-header field";
+			return `a request has the unknown pseudo-header field ${JSON.stringify(name)}`;
 	}
 }
 
