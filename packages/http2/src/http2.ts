@@ -31,7 +31,8 @@ export type ResetOrigin = "peer" | "local" | "connection";
  */
 export interface StreamHandler {
 	/**
-	 * A chunk of the body. It belongs to the handler. Each byte uses credit of the stream and of the connection,
+	 * A chunk of the body. It belongs to the handler, and keeps all of what was read from the socket with it: one that is kept
+	 * for longer than this call belongs into a `ByteQueue`. Each byte uses credit of the stream and of the connection,
 	 * until the handler returns the credit with `consume`.
 	 */
 	onData(bytes: Buffer): void;

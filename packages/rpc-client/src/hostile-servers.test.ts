@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { createServer } from "node:net";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { reachableBytes } from "@plinth/test-support";
 import { expect, it } from "vitest";
 import { ProbeService } from "../testdata/src/gen/probe_pb.ts";
 import {
@@ -159,6 +160,33 @@ it("reads no further ahead than HTTP/2's windows while nobody reads", async () =
 		await new Promise((resolve) => setTimeout(resolve, 50));
 	}
 	expect(sent * message.length).toBeLessThan(1_000_000);
+});
+
+it("keeps hardly more memory than the bytes that nobody reads, however they were sent", async () => {
+	const many = 200;
+	const calls: ServerHttp2Stream[] = [];
+	await using connection = await connect((stream) => {
+		stream.respond(head);
+		calls.push(stream);
+	});
+	const { client } = connection;
+	const before = reachableBytes();
+	const unread = client.serverStream({})[Symbol.asyncIterator]();
+	// It waits for a message that does not become complete.
+	const waiting = errorOf(unread.next());
+	const read = drain(client.serverStream({})).catch(() => {});
+	await expect.poll(() => calls.length).toBe(2);
+	calls[0]?.write(withPrefix(Buffer.alloc(0), 0, 2 * many));
+	const large = framed({ data: Buffer.alloc(200_000) });
+	for (let count = 0; count < many; count++) {
+		calls[0]?.write(Buffer.alloc(1));
+		await new Promise((resolve) => calls[1]?.write(large, resolve));
+	}
+	calls[1]?.close(constants.NGHTTP2_CANCEL);
+	await read;
+	await expect.poll(() => reachableBytes() - before).toBeLessThan(2_000_000);
+	connection.transport.close();
+	expect(await waiting).toBe("Canceled: the transport was closed");
 });
 
 it("makes calls on another session after a GOAWAY, and lets the open ones end", async () => {

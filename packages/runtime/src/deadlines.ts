@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "./clock.ts";
-import { LinkedList, type ListEntry } from "./linked-list.ts";
+import { LinkedList, type ListEntry } from "./collections/linked-list.ts";
 
 /** A deadline that was set. */
 export interface Deadline {

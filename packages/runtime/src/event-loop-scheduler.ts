@@ -1,4 +1,4 @@
-import { LinkedList } from "./linked-list.ts";
+import { LinkedList } from "./collections/linked-list.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /** The event loop of a process, as a parameter that tests can control. */

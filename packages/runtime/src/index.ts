@@ -3,6 +3,8 @@ export { type Attachment, attachment } from "./attachment.ts";
 export { Backoff, type BackoffOptions, type BackoffPolicy, backoffDelayMs } from "./backoff.ts";
 export { type Clock, sleep, systemClock, type Timer } from "./clock.ts";
 export { type CodePosition, codeFrame } from "./code-frame.ts";
+export { ByteQueue } from "./collections/byte-queue.ts";
+export { LinkedList, type ListEntry } from "./collections/linked-list.ts";
 export { type Deadline, Deadlines } from "./deadlines.ts";
 export { type EventLoop, EventLoopScheduler } from "./event-loop-scheduler.ts";
 export {
@@ -12,7 +14,6 @@ export {
 	type LeaseHold,
 	type LeaseManager,
 } from "./lease.ts";
-export { LinkedList, type ListEntry } from "./linked-list.ts";
 export { type LinkedSignal, linkedSignal } from "./linked-signal.ts";
 export { LocalLeases } from "./local-leases.ts";
 export { LocalTimedLeases, type LocalTimedLeasesOptions } from "./local-timed-leases.ts";

@@ -6,6 +6,7 @@ import {
 	type ResponseHandler,
 } from "@plinth/http2";
 import { isExcluded, type Session } from "@plinth/rpc-client/session";
+import { ByteQueue } from "@plinth/runtime";
 import { joinedFields, type ResponseHead, responseHead } from "../headers/response-headers.ts";
 import type { Fields as JoinedFields } from "../inbound-call.ts";
 import type { Server } from "../servers/server.ts";
@@ -25,7 +26,7 @@ export type EarlyEnd =
 export interface AttemptReader {
 	responded(attempt: Attempt, head: ResponseHead): void;
 	/** Returns a promise if the next chunk must wait. */
-	received(chunk: Buffer): Promise<void> | undefined;
+	received(chunk: Uint8Array): Promise<void> | undefined;
 	ended(trailers: JoinedFields): void;
 	endedEarly(attempt: Attempt, end: EarlyEnd): void;
 }
@@ -43,8 +44,8 @@ export class Attempt implements ResponseHandler, BodyStream {
 	readonly #place: Place;
 	#stream: Http2ClientStream | undefined;
 	#reader: AttemptReader | undefined;
-	/** Chunks that wait for the reader. */
-	#waiting: Buffer[] = [];
+	/** What waits for the reader. */
+	readonly #waiting = new ByteQueue();
 	#isWaiting = false;
 	/** The trailers of a response that has ended while chunks of it wait. */
 	#trailers: Fields | undefined;
@@ -65,7 +66,7 @@ export class Attempt implements ResponseHandler, BodyStream {
 	/** Ends the stream, unless it has ended, or ends by itself because both sides are complete. */
 	leave(): void {
 		this.#reader = undefined;
-		this.#waiting = [];
+		this.#waiting.clear();
 		if (this.#trailers === undefined || this.#stream?.isLocalEnded !== true) {
 			this.#stream?.reset(errorCode.cancel);
 		}
@@ -140,7 +141,7 @@ export class Attempt implements ResponseHandler, BodyStream {
 		this.#place.leave();
 	}
 
-	#pass(chunk: Buffer): void {
+	#pass(chunk: Uint8Array): void {
 		const waiting = this.#reader?.received(chunk);
 		if (waiting === undefined) {
 			this.#stream?.consume(chunk.length);

@@ -252,7 +252,7 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 		}
 	}
 
-	received(chunk: Buffer): Promise<void> | undefined {
+	received(chunk: Uint8Array): Promise<void> | undefined {
 		if (this.#watch?.isFollowed === true) {
 			return this.#watch.received(chunk);
 		}

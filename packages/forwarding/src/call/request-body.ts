@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ByteQueue } from "@plinth/runtime";
 import type { InboundCall } from "../inbound-call.ts";
 import type { ForwardingLimits } from "../limits.ts";
 import { Envelopes, isEnveloped } from "./envelopes.ts";
@@ -27,18 +28,18 @@ export class RequestBody {
 	readonly #memory: KeptBytes;
 	readonly #onFailed: (failure: unknown) => void;
 	readonly #envelopes: Envelopes | undefined;
-	/** All chunks that were taken; `undefined` if there are too many. */
-	#kept: Uint8Array[] | undefined = [];
+	/** All that was taken; `undefined` if it is too much. */
+	#kept: ByteQueue | undefined = new ByteQueue();
 	#keptBytes = 0;
 	#bytes = 0;
 	#hasEnded = false;
 	/** Whether a chunk that can't be kept must not be lost, because nothing of the body is sent yet. */
 	#isCollecting = false;
-	/** Whether the last chunk is kept beyond the limit, until the body is sent. */
+	/** Whether more than the limit is kept, until the body is sent. */
 	#isOverfull = false;
 	#stream: BodyStream | undefined;
-	/** The position in `kept` of the next chunk for the stream. */
-	#next = 0;
+	/** Whether what is kept has not been sent on the stream. */
+	#isKeptNext = false;
 
 	/** @param onFailed - called if the client does not send all of it, or sends too much. */
 	constructor(
@@ -61,7 +62,7 @@ export class RequestBody {
 
 	/** The whole body, if it has ended and all of it was kept. */
 	get whole(): Uint8Array | undefined {
-		return this.#hasEnded && this.#kept !== undefined ? Buffer.concat(this.#kept) : undefined;
+		return this.#hasEnded ? this.#kept?.join() : undefined;
 	}
 
 	/**
@@ -99,7 +100,7 @@ export class RequestBody {
 	/** Sends the body from its beginning. */
 	sendTo(stream: BodyStream): void {
 		this.#stream = stream;
-		this.#next = 0;
+		this.#isKeptNext = true;
 		this.#pump(stream);
 	}
 
@@ -139,10 +140,12 @@ export class RequestBody {
 	}
 
 	#nextChunk(): Uint8Array | "end" | undefined {
-		const kept = this.#kept?.[this.#next];
-		if (kept !== undefined) {
-			this.#next += 1;
-			return kept;
+		if (this.#isKeptNext) {
+			this.#isKeptNext = false;
+			const kept = this.#kept?.join();
+			if (kept !== undefined && kept.length > 0) {
+				return kept;
+			}
 		}
 		const chunk = this.#hasEnded ? "end" : this.#call.take();
 		if (chunk === "end") {
@@ -179,7 +182,6 @@ export class RequestBody {
 		}
 		this.#isOverfull ||= !fits;
 		this.#kept.push(chunk);
-		this.#next += 1;
 	}
 
 	#takeMemory(bytes: number): boolean {

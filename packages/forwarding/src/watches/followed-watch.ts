@@ -282,7 +282,7 @@ export class FollowedWatch {
 		}
 		const { endFlag } = this.#protocol;
 		if (endFlag !== undefined && (piece.flags & endFlag) !== 0) {
-			this.#end = piece.bytes;
+			this.#end = new Uint8Array(piece.bytes);
 			return "skip";
 		}
 		return piece.flags === 0 ? this.#decideMessage(piece) : this.#decideUnread();

@@ -79,7 +79,8 @@ export class MessageBuffer {
 		const bytes = this.#prefix === undefined ? chunk : Buffer.concat([this.#prefix, chunk]);
 		this.#prefix = undefined;
 		if (bytes.length < prefixBytes) {
-			this.#prefix = bytes;
+			// A copy: the chunk may be part of much more.
+			this.#prefix = new Uint8Array(bytes);
 			return nothing;
 		}
 		const size = prefixBytes + new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);

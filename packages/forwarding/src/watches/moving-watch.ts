@@ -109,7 +109,7 @@ export class MovingWatch {
 	}
 
 	/** A chunk has come while the watch is followed. Returns a promise if the next one must wait. */
-	received(chunk: Buffer): Promise<void> | undefined {
+	received(chunk: Uint8Array): Promise<void> | undefined {
 		const { environment, attempts, response } = this.#parts;
 		const watch = this.#followed;
 		if (watch === undefined) {

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorFromJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { ByteQueue } from "@plinth/runtime";
 import { type ResponseHead, responseFields } from "../headers/response-headers.ts";
 import type { Fields } from "../inbound-call.ts";
 import { MessageBuffer, messageOf } from "../watches/message-buffer.ts";
@@ -11,8 +12,7 @@ const limit = 64 * 1024;
 /** The response of a write, until all of it has come and it is known whether it may be passed on. */
 export class HeldResponse {
 	readonly head: ResponseHead;
-	readonly #chunks: Uint8Array[] = [];
-	#bytes = 0;
+	readonly #bytes = new ByteQueue();
 
 	constructor(head: ResponseHead) {
 		this.head = head;
@@ -20,13 +20,12 @@ export class HeldResponse {
 
 	/** Adds a chunk. Returns false if it is too much for an error, so that all of it can be passed on. */
 	add(chunk: Uint8Array): boolean {
-		this.#chunks.push(chunk);
-		this.#bytes += chunk.length;
-		return this.#bytes <= limit;
+		this.#bytes.push(chunk);
+		return this.#bytes.length <= limit;
 	}
 
 	get body(): Uint8Array {
-		return Buffer.concat(this.#chunks, this.#bytes);
+		return this.#bytes.join();
 	}
 
 	/**

@@ -97,13 +97,15 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 	}
 
 	received(chunk: Buffer): void {
-		this.#bytes.push(chunk);
-		if (this.#resolve !== undefined) {
-			const message = this.#decodeNext();
-			if (message === undefined) {
+		if (this.#resolve === undefined) {
+			this.#bytes.keep(chunk);
+		} else {
+			const bytes = this.#bytes.receive(chunk);
+			if (bytes === undefined) {
 				return;
 			}
-			this.#stopWaiting()?.({ done: false, value: message });
+			const value = this.#decode(bytes);
+			this.#stopWaiting()?.({ done: false, value });
 		}
 		if (this.#bytes.hasRest && !this.#isPaused) {
 			this.#isPaused = true;
@@ -205,7 +207,11 @@ export class StreamCall<I extends DescMessage, O extends DescMessage>
 
 	#decodeNext(): MessageShape<O> | undefined {
 		const bytes = this.#bytes.next();
-		return bytes && decodeMessage(this.#method.output, bytes, this.#environment.messages.binary);
+		return bytes && this.#decode(bytes);
+	}
+
+	#decode(bytes: Uint8Array): MessageShape<O> {
+		return decodeMessage(this.#method.output, bytes, this.#environment.messages.binary);
 	}
 
 	#takeEnd({ error }: End): Promise<Result<MessageShape<O>>> {

@@ -54,8 +54,11 @@ class UnaryReader<I extends DescMessage, O extends DescMessage> implements CallR
 	}
 
 	received(chunk: Buffer): void {
-		this.#bytes.push(chunk);
-		this.#message ??= this.#bytes.next();
+		if (this.#message === undefined) {
+			this.#message = this.#bytes.receive(chunk);
+		} else {
+			this.#bytes.keep(chunk);
+		}
 		if (this.#message !== undefined && this.#bytes.hasRest) {
 			throw new ConnectError(
 				"protocol error: received extra output message for unary method",

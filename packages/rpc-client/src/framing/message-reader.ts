@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ByteQueue } from "@plinth/runtime";
 import { prefixBytes } from "./encode-message.ts";
 
 /**
@@ -7,18 +8,16 @@ import { prefixBytes } from "./encode-message.ts";
  * ```
  *   chunks    ├──────────────┼──────────┼──────┤
  *   messages  [prefix│bytes][prefix│bytes     ]
- *                   ▲ #offset in the first chunk
  * ```
  *
  * Nothing is allocated for a message before all of its bytes have arrived, so that a prefix with a large length
- * costs nothing.
+ * costs nothing. Messages are copies: a chunk may be part of a large buffer, which messages with bytes fields would retain.
+ * Chunks are copied only if they are kept, as far as they would retain much more than their bytes.
  */
 export class MessageReader {
 	readonly #maxBytes: number;
-	#chunks: Buffer[] = [];
-	#offset = 0;
-	/** The number of bytes that were pushed and not yet read. */
-	#available = 0;
+	/** The bytes that were kept and not yet read. */
+	readonly #bytes = new ByteQueue();
 	/** The length of the message whose prefix has been read. */
 	#length: number | undefined;
 
@@ -29,50 +28,66 @@ export class MessageReader {
 
 	/** Whether there are unread bytes, or a message of which only a part was read. */
 	get hasRest(): boolean {
-		return this.#available > 0 || this.#length !== undefined;
+		return this.#bytes.length > 0 || this.#length !== undefined;
 	}
 
-	push(chunk: Buffer): void {
-		if (chunk.length > 0) {
-			this.#chunks.push(chunk);
-			this.#available += chunk.length;
-		}
+	/** Keeps a chunk for `next`. */
+	keep(chunk: Uint8Array): void {
+		this.#bytes.push(chunk);
 	}
 
 	/**
-	 * The bytes of the next message, as a copy: a chunk may be part of a large buffer, which messages with
-	 * bytes fields would retain. `undefined` if the message has not arrived completely.
+	 * Takes a chunk. Returns the bytes of the next message, and keeps the rest. `undefined` if the message has not arrived
+	 * completely.
+	 *
+	 * @throws ConnectError as `next` does.
+	 */
+	receive(chunk: Uint8Array): Uint8Array | undefined {
+		if (this.hasRest || chunk.length < prefixBytes) {
+			this.keep(chunk);
+			return this.next();
+		}
+		const end = prefixBytes + this.#lengthOf(chunk);
+		if (chunk.length < end) {
+			this.keep(chunk);
+			return this.next();
+		}
+		this.keep(chunk.subarray(end));
+		return new Uint8Array(chunk.subarray(prefixBytes, end));
+	}
+
+	/**
+	 * The bytes of the next message; `undefined` if it has not arrived completely.
 	 *
 	 * @throws ConnectError ResourceExhausted if the message is too large, Internal if its prefix is malformed.
 	 */
 	next(): Uint8Array | undefined {
 		if (this.#length === undefined) {
-			if (this.#available < prefixBytes) {
+			if (this.#bytes.length < prefixBytes) {
 				return undefined;
 			}
-			this.#length = this.#readPrefix();
+			this.#length = this.#lengthOf(this.#bytes.take(prefixBytes));
 		}
-		if (this.#available < this.#length) {
+		if (this.#bytes.length < this.#length) {
 			return undefined;
 		}
-		const bytes = this.#take(this.#length);
+		const bytes = this.#bytes.take(this.#length);
 		this.#length = undefined;
 		return bytes;
 	}
 
 	/** Drops all unread bytes. */
 	clear(): void {
-		this.#chunks = [];
-		this.#offset = 0;
-		this.#available = 0;
+		this.#bytes.clear();
 		this.#length = undefined;
 	}
 
-	#readPrefix(): number {
-		const flags = this.#takeByte();
+	/** The length of the message that begins with this prefix. */
+	#lengthOf(prefix: Uint8Array): number {
+		const [flags = 0] = prefix;
 		let length = 0;
-		for (let byte = 1; byte < prefixBytes; byte++) {
-			length = length * 256 + this.#takeByte();
+		for (let index = 1; index < prefixBytes; index++) {
+			length = length * 256 + (prefix[index] ?? 0);
 		}
 		if (flags !== 0) {
 			throw new ConnectError(
@@ -89,34 +104,5 @@ export class MessageReader {
 			);
 		}
 		return length;
-	}
-
-	/** At least one byte must be available. */
-	#takeByte(): number {
-		const byte = this.#chunks[0]?.[this.#offset] ?? 0;
-		this.#advance(1);
-		return byte;
-	}
-
-	/** At least `length` bytes must be available. */
-	#take(length: number): Uint8Array {
-		const bytes = new Uint8Array(length);
-		let taken = 0;
-		while (taken < length) {
-			const copied = this.#chunks[0]?.copy(bytes, taken, this.#offset) ?? 0;
-			taken += copied;
-			this.#advance(copied);
-		}
-		return bytes;
-	}
-
-	/** Skips bytes of the first chunk. */
-	#advance(length: number): void {
-		this.#available -= length;
-		this.#offset += length;
-		if (this.#offset === this.#chunks[0]?.length) {
-			this.#chunks.shift();
-			this.#offset = 0;
-		}
 	}
 }

@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ByteQueue } from "@plinth/runtime";
 import type { Codec } from "./codec.ts";
 import { envelopeHeadBytes } from "./envelope.ts";
 
@@ -17,38 +18,10 @@ export interface RequestReaderOptions {
 	readonly readMaxBytes: number;
 }
 
-/** Bytes that arrive in parts. */
-class Parts {
-	#first: Uint8Array | undefined;
-	#rest: Uint8Array[] | undefined;
-	length = 0;
-
-	add(chunk: Uint8Array): void {
-		this.length += chunk.byteLength;
-		if (this.#first === undefined) {
-			this.#first = chunk;
-		} else {
-			this.#rest ??= [];
-			this.#rest.push(chunk);
-		}
-	}
-
-	/** All bytes. They may share their memory with other requests. */
-	get all(): Uint8Array {
-		if (this.#rest !== undefined) {
-			this.#first = Buffer.concat([this.#first ?? empty, ...this.#rest]);
-			this.#rest = undefined;
-		}
-		return this.#first ?? empty;
-	}
-}
-
-const empty = new Uint8Array();
-
 /** Reads a message that is the whole body. */
 export class WholeBodyReader implements RequestReader {
 	readonly #options: RequestReaderOptions;
-	readonly #parts = new Parts();
+	readonly #bytes = new ByteQueue();
 	/** The announced length; NaN if there is none. */
 	readonly #length: number;
 
@@ -62,8 +35,8 @@ export class WholeBodyReader implements RequestReader {
 	}
 
 	add(chunk: Uint8Array): void {
-		this.#parts.add(chunk);
-		const { length } = this.#parts;
+		this.#bytes.push(chunk);
+		const { length } = this.#bytes;
 		if (length > this.#length) {
 			throw wrongLength(this.#length, length);
 		}
@@ -73,11 +46,11 @@ export class WholeBodyReader implements RequestReader {
 	}
 
 	finish(): Message {
-		const { length, all } = this.#parts;
+		const { length } = this.#bytes;
 		if (length < this.#length) {
 			throw wrongLength(this.#length, length);
 		}
-		return this.#options.codec.decode(all);
+		return this.#options.codec.decode(this.#bytes.join());
 	}
 }
 
@@ -111,13 +84,25 @@ export interface EnvelopeReaderOptions extends RequestReaderOptions {
 
 const compressedFlag = 1;
 
-/** Reads a message in an envelope. */
+/**
+ * Reads a message in an envelope. Follows the heads of envelopes while they arrive, and keeps nothing of those that are
+ * ignored:
+ *
+ * ```
+ * ┌ flags ┬ size ──────┬ message ───────────┬ flags ┬ …
+ * │ 1     │ 4          │ size               │ 1     │
+ * └───────┴────────────┴────────────────────┴───────┴ …
+ * ```
+ */
 export class EnvelopeReader implements RequestReader {
 	readonly #options: EnvelopeReaderOptions;
-	readonly #parts = new Parts();
-	/** The offset of the first envelope whose length was not checked. */
-	#checked = 0;
-	/** The number of messages before that offset, and the bytes of envelopes that are ignored. */
+	/** The envelopes that are not ignored. */
+	readonly #bytes = new ByteQueue();
+	/** The bytes that have arrived of the envelope that is not complete, and what its head says so far. */
+	#arrived = 0;
+	#size = 0;
+	#isIgnored = false;
+	/** The number of messages that are complete, and the bytes of envelopes that are ignored. */
 	#messages = 0;
 	#ignoredBytes = 0;
 
@@ -126,49 +111,46 @@ export class EnvelopeReader implements RequestReader {
 	}
 
 	add(chunk: Uint8Array): void {
-		this.#parts.add(chunk);
-		const { length } = this.#parts;
-		const { readMaxBytes } = this.#options;
-		while (length >= this.#checked + envelopeHeadBytes && this.#messages < 2) {
-			const size = sizeAt(this.#parts.all, this.#checked);
-			if (size > readMaxBytes) {
-				throw tooLarge(readMaxBytes, size);
-			}
-			if (this.#endsStream(this.#parts.all[this.#checked] ?? 0)) {
-				this.#ignoredBytes += envelopeHeadBytes + size;
+		/** Where the bytes begin that are not ignored and not kept yet. */
+		let from = 0;
+		let at = 0;
+		while (at < chunk.byteLength) {
+			if (this.#arrived < envelopeHeadBytes) {
+				this.#addToHead(chunk[at] ?? 0);
+				at += 1;
 			} else {
-				this.#messages += 1;
+				const missing = envelopeHeadBytes + this.#size - this.#arrived;
+				const taken = Math.min(missing, chunk.byteLength - at);
+				this.#arrived += taken;
+				at += taken;
 			}
-			this.#checked += envelopeHeadBytes + size;
+			if (this.#isIgnored) {
+				from = at;
+			}
+			if (this.#arrived >= envelopeHeadBytes && this.#arrived === envelopeHeadBytes + this.#size) {
+				this.#bytes.push(chunk.subarray(from, at));
+				from = at;
+				this.#complete();
+			}
 		}
-		if (this.#ignoredBytes > readMaxBytes + envelopeHeadBytes) {
-			throw tooLarge(readMaxBytes, undefined);
-		}
-		if (this.#messages > 1 && length >= this.#checked) {
-			// There already is one too many, however many follow.
-			this.finish();
-		}
+		this.#bytes.push(from === 0 ? chunk : chunk.subarray(from));
 	}
 
 	finish(): Message {
-		const { all } = this.#parts;
+		const all = this.#bytes.join();
 		let message: Message | undefined;
 		let offset = 0;
-		while (all.byteLength - offset >= envelopeHeadBytes) {
+		for (let count = 0; count < this.#messages; count += 1) {
 			const end = offset + envelopeHeadBytes + sizeAt(all, offset);
-			if (end > all.byteLength) {
-				break;
-			}
 			const next = this.#read(all[offset] ?? 0, all.subarray(offset + envelopeHeadBytes, end));
-			if (message !== undefined && next !== undefined) {
+			if (message !== undefined) {
 				throw this.#protocolError("received extra");
 			}
-			message ??= next;
+			message = next;
 			offset = end;
 		}
-		const rest = all.byteLength - offset;
 		// As in Connect, the head of an envelope alone does not count.
-		if (rest > 0 && rest !== envelopeHeadBytes) {
+		if (this.#arrived > 0 && this.#arrived !== envelopeHeadBytes) {
 			throw new ConnectError("protocol error: incomplete envelope", Code.InvalidArgument);
 		}
 		if (message === undefined) {
@@ -177,15 +159,48 @@ export class EnvelopeReader implements RequestReader {
 		return message;
 	}
 
-	/** The message in an envelope; `undefined` if the envelope contains no message. */
-	#read(flags: number, data: Uint8Array): Message | undefined {
+	/** Adds a byte to the head of the current envelope. */
+	#addToHead(byte: number): void {
+		const { readMaxBytes } = this.#options;
+		if (this.#arrived === 0) {
+			this.#isIgnored = this.#endsStream(byte);
+			this.#size = 0;
+		} else {
+			this.#size = this.#size * 256 + byte;
+		}
+		this.#arrived += 1;
+		if (this.#arrived < envelopeHeadBytes) {
+			return;
+		}
+		if (this.#size > readMaxBytes) {
+			throw tooLarge(readMaxBytes, this.#size);
+		}
+		this.#ignoredBytes += this.#isIgnored ? envelopeHeadBytes + this.#size : 0;
+		if (this.#ignoredBytes > readMaxBytes + envelopeHeadBytes) {
+			throw tooLarge(readMaxBytes, undefined);
+		}
+	}
+
+	/** The current envelope is complete. */
+	#complete(): void {
+		this.#arrived = 0;
+		this.#messages += this.#isIgnored ? 0 : 1;
+		this.#isIgnored = false;
+		if (this.#messages > 1) {
+			// There already is one too many, however many follow.
+			this.finish();
+		}
+	}
+
+	/** The message in an envelope. */
+	#read(flags: number, data: Uint8Array): Message {
 		if ((flags & compressedFlag) !== 0) {
 			throw new ConnectError(
 				"received compressed envelope, but do not know how to decompress",
 				Code.Internal,
 			);
 		}
-		return this.#endsStream(flags) ? undefined : this.#options.codec.decode(data);
+		return this.#options.codec.decode(data);
 	}
 
 	#endsStream(flags: number): boolean {
@@ -201,7 +216,7 @@ export class EnvelopeReader implements RequestReader {
 	}
 }
 
-/** The size of the message in the envelope at an offset, of which at least the head has arrived. */
+/** The size of the message in the envelope at an offset. */
 function sizeAt(bytes: Uint8Array, offset: number): number {
 	const high = (bytes[offset + 1] ?? 0) * 2 ** 24;
 	return (

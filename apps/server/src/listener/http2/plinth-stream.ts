@@ -7,6 +7,7 @@ import {
 	type StreamHandler,
 } from "@plinth/http2";
 import type { HeaderFields } from "@plinth/rpc-server";
+import { ByteQueue } from "@plinth/runtime";
 import { urlOf } from "../authority.ts";
 import type { BodyListener, HttpConnection, ResponseListener } from "../request-handler.ts";
 import { dateField } from "./date-field.ts";
@@ -17,12 +18,6 @@ export interface StreamConnection extends HttpConnection {
 	/** A stream has ended. */
 	streamClosed(): void;
 }
-
-/** The parts of a body are joined if there are more than this, so that they use hardly more memory than their bytes. */
-const maxParts = 64;
-
-/** A part is copied if the memory that it would keep is more than this many times larger. */
-const sparse = 4;
 
 /** More data may be written while less than this waits. */
 const highWaterMark = 64 * 1024;
@@ -35,7 +30,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 	readonly connection: StreamConnection;
 	readonly #stream: Http2Stream;
 	readonly #head: RequestHead;
-	#parts: Uint8Array[] = [];
+	readonly #unread = new ByteQueue();
 	hasArrived = false;
 	isLost = false;
 	headersSent = false;
@@ -87,7 +82,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 	}
 
 	get isRead(): boolean {
-		return this.hasArrived && this.#parts.length === 0;
+		return this.hasArrived && this.#unread.length === 0;
 	}
 
 	header(name: string): string | undefined {
@@ -115,7 +110,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 	}
 
 	read(): Uint8Array | undefined {
-		const part = this.#parts.shift();
+		const part = this.#unread.shift();
 		if (part !== undefined) {
 			this.#stream.consume(part.byteLength);
 		}
@@ -124,11 +119,8 @@ export class PlinthStream implements Http2Call, StreamHandler {
 
 	discard(): void {
 		this.#discards = true;
-		let byteCount = 0;
-		for (const part of this.#parts) {
-			byteCount += part.byteLength;
-		}
-		this.#parts = [];
+		const byteCount = this.#unread.length;
+		this.#unread.clear();
 		this.#stream.consume(byteCount);
 	}
 
@@ -147,11 +139,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 			this.#stream.consume(bytes.byteLength);
 			return;
 		}
-		if (this.#parts.length >= maxParts) {
-			this.#parts = [Buffer.concat(this.#parts)];
-		}
-		const isSparse = bytes.byteLength * sparse < bytes.buffer.byteLength;
-		this.#parts.push(isSparse ? new Uint8Array(bytes) : bytes);
+		this.#unread.push(bytes);
 		this.#bodyListener?.bodyChanged();
 	}
 
@@ -183,7 +171,7 @@ export class PlinthStream implements Http2Call, StreamHandler {
 
 	onReset(_code: number, origin: ResetOrigin): void {
 		this.isLost = !this.isRead;
-		this.#parts = [];
+		this.#unread.clear();
 		if (origin === "local") {
 			// The caller of `reset` states the reason first.
 			process.nextTick(() => this.#lose());

@@ -1,7 +1,7 @@
 import { forEachSeed } from "@plinth/test-support";
 import { expect, it } from "vitest";
+import { seededRandom } from "../testing/index.ts";
 import { LinkedList, type ListEntry } from "./linked-list.ts";
-import { seededRandom } from "./testing/index.ts";
 
 it("has the elements that were appended and not removed, in their order", async () => {
 	await forEachSeed(50, async (seed) => {
