@@ -129,12 +129,25 @@ export interface Forwarder {
 /** The number of servers that an error names. */
 const namedServers = 10;
 
+/**
+ * All calls can go to one server if it accepts so many on a connection. A server that accepts fewer, which is unusual, gets
+ * fewer calls in total.
+ */
+const leastCallsPerConnection = 40;
+
 /** Creates a forwarder and begins to check its servers. */
 export function createForwarder(options: ForwarderOptions): Forwarder {
-	const { tls = {}, runtime } = options;
+	const { tls = {}, runtime, limits } = options;
+	const { calls } = { ...defaultForwardingLimits, ...limits };
 	return createForwarderOn(options, ({ address, certificateName }, onGoaway) => {
 		const named = certificateName === undefined ? tls : { ...tls, servername: certificateName };
-		return new ServerConnections(address, named, runtime, onGoaway);
+		return new ServerConnections({
+			authority: address,
+			tls: named,
+			runtime,
+			onGoaway,
+			maxConnections: Math.ceil(calls / leastCallsPerConnection),
+		});
 	});
 }
 

@@ -4,6 +4,7 @@ import {
 	type IncomingHttpHeaders,
 	type ServerHttp2Session,
 	type ServerHttp2Stream,
+	type Settings,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -25,8 +26,11 @@ export interface RawUpstream {
 export type RawHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
 /** Starts such a server, which is ready until the test says otherwise. */
-export async function startUpstream(handler: RawHandler): Promise<RawUpstream> {
-	const server = createServer();
+export async function startUpstream(
+	handler: RawHandler,
+	settings: Settings = {},
+): Promise<RawUpstream> {
+	const server = createServer({ settings });
 	const calls: IncomingHttpHeaders[] = [];
 	const sessions = new Set<ServerHttp2Session>();
 	server.on("session", (session) => {

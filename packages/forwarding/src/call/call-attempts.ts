@@ -139,7 +139,10 @@ export class CallAttempts {
 			(ready) => this.#open(server, place, ready),
 			(failure: unknown) => {
 				place.leave();
-				server.health.connectionFailed(reasonOf(failure));
+				// A server that is full is well: it gets calls again when others have ended.
+				if (!isFull(failure)) {
+					server.health.connectionFailed(reasonOf(failure));
+				}
 				this.#events.notBegun(reasonOf(failure));
 			},
 		);
@@ -211,6 +214,10 @@ export class CallAttempts {
 			attempt.end(this.#request);
 		}
 	}
+}
+
+function isFull(failure: unknown): boolean {
+	return failure instanceof ConnectError && failure.code === Code.ResourceExhausted;
 }
 
 function pageIsGone({ address }: Server): ConnectError {

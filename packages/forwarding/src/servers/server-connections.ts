@@ -2,10 +2,13 @@ import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Connection } from "@plinth/rpc-client/session";
 import type { Runtime } from "@plinth/runtime";
-import type { Connections, Place } from "./server-network.ts";
+import type { Connections, Place, Purpose } from "./server-network.ts";
 
 /** The calls that share a connection, before another one is opened. */
 const callsPerConnection = 128;
+
+/** The calls of a connection whose server has not declared a limit: RFC 9113 recommends no smaller one. */
+const callsBeforeSettings = 100;
 
 /** The bytes that a server may send ahead of a slow reader: for each call, and for all of a connection. */
 const callWindowBytes = 256 * 1024;
@@ -19,6 +22,18 @@ const keepAlive = {
 
 const connectTimeoutMs = 5_000;
 
+/** Options of `ServerConnections`. */
+export interface ServerConnectionsOptions {
+	/** Scheme, host and port. */
+	readonly authority: string;
+	readonly tls: TlsOptions;
+	readonly runtime: Pick<Runtime, "clock" | "random">;
+	/** Called when the server accepts no new calls on a connection. */
+	readonly onGoaway: () => void;
+	/** The number of connections for calls. */
+	readonly maxConnections: number;
+}
+
 /** A connection and the number of its calls. */
 interface Shared {
 	readonly connection: Connection;
@@ -27,30 +42,34 @@ interface Shared {
 
 /**
  * The connections to one server. A call goes to the one with the most calls that has room for another, so that those that
- * are not needed become idle and close.
+ * are not needed become idle and close. If all are full and there can be no further one, the call is refused.
+ *
+ * Invariant: there are at most `maxConnections`, and one for the checks that find no room on these. None is opened while the
+ * server accepts no calls on one that is open.
  */
 export class ServerConnections implements Connections {
 	readonly #authority: string;
 	readonly #tls: TlsOptions;
 	readonly #runtime: Pick<Runtime, "clock" | "random">;
 	readonly #onGoaway: () => void;
+	readonly #maxConnections: number;
 	readonly #connections: Shared[] = [];
+	/** For checks while the others are full. */
+	#spare: Shared | undefined;
 
-	/** @param authority - scheme, host and port. */
-	constructor(
-		authority: string,
-		tls: TlsOptions,
-		runtime: Pick<Runtime, "clock" | "random">,
-		onGoaway: () => void,
-	) {
+	constructor({ authority, tls, runtime, onGoaway, maxConnections }: ServerConnectionsOptions) {
 		this.#authority = authority;
 		this.#tls = tls;
 		this.#runtime = runtime;
 		this.#onGoaway = onGoaway;
+		this.#maxConnections = maxConnections;
 	}
 
-	take(): Place {
-		const shared = this.#fullestWithRoom() ?? this.#add();
+	take(purpose: Purpose = "call"): Place {
+		const shared = this.#fullestWithRoom() ?? this.#add(purpose);
+		if (shared === undefined) {
+			return { session: () => Promise.reject(this.#noRoom()), leave: () => {} };
+		}
 		shared.calls += 1;
 		return {
 			session: () => shared.connection.current ?? shared.connection.ready(),
@@ -61,7 +80,7 @@ export class ServerConnections implements Connections {
 	}
 
 	close(): void {
-		for (const { connection } of this.#connections) {
+		for (const { connection } of this.#all) {
 			connection.close(() => new ConnectError("the agent has stopped", Code.Unavailable));
 		}
 	}
@@ -69,7 +88,7 @@ export class ServerConnections implements Connections {
 	#fullestWithRoom(): Shared | undefined {
 		let fullest: Shared | undefined;
 		for (const shared of this.#connections) {
-			const limit = shared.connection.current?.maxConcurrentCalls ?? callsPerConnection;
+			const limit = declaredLimit(shared) ?? callsBeforeSettings;
 			const hasRoom = shared.calls < Math.min(limit, callsPerConnection);
 			if (hasRoom && (fullest === undefined || shared.calls > fullest.calls)) {
 				fullest = shared;
@@ -78,7 +97,42 @@ export class ServerConnections implements Connections {
 		return fullest;
 	}
 
-	#add(): Shared {
+	get #all(): readonly Shared[] {
+		return this.#spare === undefined ? this.#connections : [...this.#connections, this.#spare];
+	}
+
+	/** The smallest limit of calls that the server has declared for an open connection. */
+	get #limit(): number {
+		return Math.min(...this.#all.map((shared) => declaredLimit(shared) ?? callsBeforeSettings));
+	}
+
+	/** Adds a connection, or returns the spare one; `undefined` if the call can't have one. */
+	#add(purpose: Purpose): Shared | undefined {
+		if (this.#connections.length > 0 && this.#limit === 0) {
+			return undefined;
+		}
+		if (this.#connections.length < this.#maxConnections) {
+			const shared = this.#open();
+			this.#connections.push(shared);
+			return shared;
+		}
+		if (purpose === "check") {
+			this.#spare ??= this.#open();
+			return this.#spare;
+		}
+		return undefined;
+	}
+
+	#noRoom(): ConnectError {
+		const limit = this.#limit;
+		const message =
+			limit === 0
+				? `${this.#authority} accepts no calls: its limit of concurrent streams is 0`
+				: `${this.#authority} accepts no more calls: its limit of concurrent streams is ${limit}, and the agent opens at most ${this.#maxConnections} connections to it`;
+		return new ConnectError(message, Code.ResourceExhausted);
+	}
+
+	#open(): Shared {
 		const { clock, random } = this.#runtime;
 		const connection = new Connection(
 			this.#authority,
@@ -87,8 +141,11 @@ export class ServerConnections implements Connections {
 			random,
 			{ connectTimeoutMs, callWindowBytes, sessionWindowBytes, onGoaway: this.#onGoaway },
 		);
-		const shared: Shared = { connection, calls: 0 };
-		this.#connections.push(shared);
-		return shared;
+		return { connection, calls: 0 };
 	}
+}
+
+/** The calls that the server accepts on a connection; `undefined` if it is not open. */
+function declaredLimit({ connection }: Shared): number | undefined {
+	return connection.current?.maxConcurrentCalls;
 }

@@ -44,7 +44,8 @@ export class Server {
 		this.#connections = connect(target, () => this.health.goawayReceived());
 		this.health = new ServerHealth(
 			...([health, runtime, events] as const),
-			(signal) => checkReady(this.#connections.take(), { agent, credential: credential() }, signal),
+			(signal) =>
+				checkReady(this.#connections.take("check"), { agent, credential: credential() }, signal),
 			isKnown ? "unknown" : "new",
 		);
 	}

@@ -113,9 +113,9 @@ export class Session {
 		return this.#keepAlive.isStale;
 	}
 
-	/** Calls that the server processes at the same time; more wait on this side. Infinite until it has sent its settings. */
+	/** Calls that the server processes at the same time; more wait on this side. 100 until it has sent its settings. */
 	get maxConcurrentCalls(): number {
-		return this.#speaksHttp2 ? this.#connection.maxConcurrentStreams : Number.POSITIVE_INFINITY;
+		return this.#connection.maxConcurrentStreams;
 	}
 
 	/** Makes a call. @throws Error if the session has just ended, or if a header is invalid. */
