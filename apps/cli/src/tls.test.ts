@@ -87,9 +87,9 @@ describeWith("openssl")("TLS", () => {
 			...["types", "--server", cinema.address.replace("http:", "https:")],
 		]);
 		expect(noTls.code).toBe(6);
-		expect(noTls.err).toContain(`Is it ${cinema.address}?`);
+		expect(noTls.err).toContain(`does not speak TLS: is it ${cinema.address}?`);
 		const inClear = await runPlinth(["types", "--server", address.replace("https:", "http:")]);
 		expect(inClear.code).toBe(6);
-		expect(inClear.err).toContain(`Is it ${address}?`);
+		expect(inClear.err).toContain(`is it ${address}?`);
 	});
 });

@@ -1,7 +1,9 @@
 import { Buffer } from "node:buffer";
 import { once } from "node:events";
-import { constants, type ServerHttp2Stream } from "node:http2";
-import { createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { constants, createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
+import { createServer, type Server } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { reachableBytes } from "@plinth/test-support";
 import { expect, it } from "vitest";
@@ -229,23 +231,72 @@ it("fails calls whose connection is lost with Unavailable, and connects again", 
 });
 
 it("names a server that does not speak HTTP/2", async () => {
-	const server = createServer((socket) => {
-		socket.on("error", () => {});
-		socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
-	});
+	const refusal = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
+	const { error } = await callTo(
+		"http",
+		createServer((socket) => socket.on("error", () => {}).end(refusal)),
+	);
+	expect(error).toMatch(/^Unavailable: .*speak HTTP\/2/);
+});
+
+it.each([
+	["HTTP/2", () => createHttp2Server()],
+	["HTTP/1.1", () => createHttpServer()],
+	[
+		"another protocol",
+		() => createServer((socket) => socket.on("error", () => {}).write("220\r\n")),
+	],
+] as const)("says that a server of %s does not speak TLS", async (_name, create) => {
+	const { port, error } = await callTo("https", create());
+	expect(error).toBe(
+		`Unavailable: https://127.0.0.1:${port} does not speak TLS: is it http://127.0.0.1:${port}?`,
+	);
+});
+
+it("says that a server speaks TLS that responds with an alert of it", async () => {
+	const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70]);
+	for (const sent of [alert, Buffer.concat([alert, alert])]) {
+		const { port, error } = await callTo(
+			"http",
+			createServer((socket) => socket.on("error", () => {}).end(sent)),
+		);
+		expect(error).toBe(
+			`Unavailable: http://127.0.0.1:${port} speaks TLS: is it https://127.0.0.1:${port}?`,
+		);
+	}
+});
+
+it("asks whether a server speaks TLS that closes the connection without a response", async () => {
+	const { port, error } = await callTo("http", createTlsServer());
+	expect(error).toBe(
+		`Unavailable: http://127.0.0.1:${port} closed the connection without a response: is it https://127.0.0.1:${port}?`,
+	);
+});
+
+it("says what is wrong with TLS in plain words", async () => {
+	const failure = Buffer.from([0x15, 3, 3, 0, 2, 2, 40]);
+	const { port, error } = await callTo(
+		"https",
+		createServer((socket) => socket.on("error", () => {}).write(failure)),
+	);
+	expect(error).toBe(
+		`Unavailable: https://127.0.0.1:${port}: TLS failed: ssl/tls alert handshake failure`,
+	);
+});
+
+/** The error of a call to a server on any port. */
+async function callTo(scheme: "http" | "https", server: Server) {
 	server.listen(0, "127.0.0.1");
 	await once(server, "listening");
 	const port: unknown = Object(server.address()).port;
-	const transport = createPlinthTransport({ baseUrl: `http://127.0.0.1:${port}` });
+	const transport = createPlinthTransport({ baseUrl: `${scheme}://127.0.0.1:${port}` });
 	try {
-		expect(await errorOf(createClient(ProbeService, transport).unary({}))).toMatch(
-			/^Unavailable: .*speak HTTP\/2/,
-		);
+		return { port, error: await errorOf(createClient(ProbeService, transport).unary({})) };
 	} finally {
 		transport.close();
 		server.close();
 	}
-});
+}
 
 it("names an address where no server is", async () => {
 	const server = await openRawServer(() => {});

@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { Backoff, type Clock, type Random, sleep } from "@plinth/runtime";
 import type { ConnectionOptions } from "../options.ts";
 import { Session, type SessionOptions, type SessionOwner } from "./session.ts";
-import { connectionError, lostConnection, protocolError } from "./session-errors.ts";
+import { connectError, lostConnection, protocolError } from "./session-errors.ts";
 
 /** The delays after failed attempts to connect. */
 const delays = { baseMs: 10, maxMs: 1_000 };
@@ -211,7 +211,7 @@ export class Connection implements SessionOwner {
 				socket.off("error", onError);
 				resolve(this.#adopt(socket));
 			};
-			const onError = (error: Error) => fail(connectionError(this.#authority, error));
+			const onError = (error: Error) => fail(connectError(this.#authority, error));
 			const onClose = () =>
 				fail(lostConnection(this.#authority, "closed the connection", "ECONNRESET"));
 			const onAbort = () => fail(ConnectError.from(signal.reason, Code.Unavailable));

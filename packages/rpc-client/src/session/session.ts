@@ -13,7 +13,16 @@ import {
 import type { Clock } from "@plinth/runtime";
 import { nameOf } from "../call/stream-errors.ts";
 import { KeepAlive, type KeepAliveOptions } from "./keep-alive.ts";
-import { connectionError, lostConnection, protocolError } from "./session-errors.ts";
+import {
+	closedSilently,
+	connectionError,
+	lostConnection,
+	protocolError,
+	tlsExpected,
+} from "./session-errors.ts";
+
+/** The first byte of an alert of TLS (RFC 8446, section 5.1). A frame of HTTP/2 that begins with it would be too large. */
+const tlsAlert = 0x15;
 
 /** What a session needs to know. */
 export interface SessionOptions extends KeepAliveOptions {
@@ -57,6 +66,8 @@ export class Session {
 	/** The number of open calls. */
 	#open = 0;
 	#speaksHttp2 = false;
+	/** Whether the server has sent an alert of TLS in place of HTTP/2. */
+	#speaksTls = false;
 	#isDraining = false;
 
 	/** @param socket - must be connected. */
@@ -72,6 +83,9 @@ export class Session {
 		this.host = host;
 		this.#authority = authority;
 		this.#owner = owner;
+		socket.once("data", ([first]: Buffer) => {
+			this.#speaksTls = first === tlsAlert;
+		});
 		this.#connection = connectHttp2(socket, {
 			clock,
 			limits: {
@@ -194,6 +208,9 @@ export class Session {
 		const authority = this.#authority;
 		const speaksHttp2 = this.#speaksHttp2;
 		this.#failure ??= () => {
+			if (this.#speaksTls) {
+				return tlsExpected(authority);
+			}
 			if (cause !== undefined) {
 				return connectionError(authority, cause);
 			}
@@ -202,8 +219,9 @@ export class Session {
 				const isFrame = speaksHttp2 || code !== errorCode.frameSizeError;
 				return protocolError(authority, isFrame ? message : "", speaksHttp2);
 			}
-			const what = speaksHttp2 ? "" : ": does it speak HTTP/2?";
-			return lostConnection(authority, `closed the connection${what}`, "ECONNRESET");
+			return speaksHttp2
+				? lostConnection(authority, "closed the connection", "ECONNRESET")
+				: closedSilently(authority);
 		};
 		this.#isDraining = true;
 		this.#keepAlive.stop();
