@@ -42,18 +42,23 @@ export class MessageReader {
 	 *
 	 * @throws ConnectError as `next` does.
 	 */
-	receive(chunk: Uint8Array): Uint8Array | undefined {
+	receive(chunk: Buffer): Uint8Array | undefined {
 		if (this.hasRest || chunk.length < prefixBytes) {
 			this.keep(chunk);
 			return this.next();
 		}
-		const end = prefixBytes + this.#lengthOf(chunk);
+		const length = this.#checked(chunk[0] ?? 0, chunk.readUInt32BE(1));
+		const end = prefixBytes + length;
 		if (chunk.length < end) {
 			this.keep(chunk);
 			return this.next();
 		}
-		this.keep(chunk.subarray(end));
-		return new Uint8Array(chunk.subarray(prefixBytes, end));
+		if (end < chunk.length) {
+			this.keep(chunk.subarray(end));
+		}
+		const bytes = new Uint8Array(length);
+		chunk.copy(bytes, 0, prefixBytes, end);
+		return bytes;
 	}
 
 	/**
@@ -66,7 +71,7 @@ export class MessageReader {
 			if (this.#bytes.length < prefixBytes) {
 				return undefined;
 			}
-			this.#length = this.#lengthOf(this.#bytes.take(prefixBytes));
+			this.#length = this.#takePrefix();
 		}
 		if (this.#bytes.length < this.#length) {
 			return undefined;
@@ -82,13 +87,18 @@ export class MessageReader {
 		this.#length = undefined;
 	}
 
-	/** The length of the message that begins with this prefix. */
-	#lengthOf(prefix: Uint8Array): number {
-		const [flags = 0] = prefix;
+	/** Returns the length of the message. */
+	#takePrefix(): number {
+		const flags = this.#bytes.takeByte();
 		let length = 0;
-		for (let index = 1; index < prefixBytes; index++) {
-			length = length * 256 + (prefix[index] ?? 0);
+		for (let byte = 1; byte < prefixBytes; byte++) {
+			length = length * 256 + this.#bytes.takeByte();
 		}
+		return this.#checked(flags, length);
+	}
+
+	/** The length of a message with this prefix. */
+	#checked(flags: number, length: number): number {
 		if (flags !== 0) {
 			throw new ConnectError(
 				flags === 1

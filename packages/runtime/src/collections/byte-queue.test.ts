@@ -43,6 +43,14 @@ class Checked {
 		this.#drop(this.queue.take(length), length);
 	}
 
+	takeByte(): void {
+		if (this.#bytes.length === 0) {
+			expect(() => this.queue.takeByte()).toThrow("there are no bytes");
+		} else {
+			this.#drop(Uint8Array.of(this.queue.takeByte()), 1);
+		}
+	}
+
 	shift(): void {
 		const bytes = this.queue.shift();
 		expect(bytes === undefined).toBe(this.#bytes.length === 0);
@@ -83,6 +91,8 @@ function step(queue: Checked, random: Random): void {
 		queue.push(length, chunk);
 	} else if (action < 0.75) {
 		queue.shift();
+	} else if (action < 0.85) {
+		queue.takeByte();
 	} else if (action < 0.96) {
 		queue.take(below(queue.queue.length + 1));
 	} else if (action < 0.98) {

@@ -66,6 +66,16 @@ export class ByteQueue {
 		return isSparse(bytes) ? new Uint8Array(bytes) : bytes;
 	}
 
+	/** Takes one byte. @throws RangeError if there is none. */
+	takeByte(): number {
+		const byte = this.#pieces[this.#start]?.[this.#offset];
+		if (byte === undefined) {
+			throw new RangeError("there are no bytes");
+		}
+		this.#advance(1);
+		return byte;
+	}
+
 	/** Takes so many bytes, as a copy. @throws RangeError if there are fewer. */
 	take(length: number): Uint8Array {
 		if (length > this.#length) {
@@ -155,9 +165,9 @@ export class ByteQueue {
 			this.#pieces[last] = new Uint8Array(this.#pieces[last] ?? noBytes);
 			this.#block = undefined;
 		}
-		const rest = this.#pieces[this.#start]?.subarray(this.#offset) ?? noBytes;
-		if (this.#offset > 0 && isSparse(rest)) {
-			this.#pieces[this.#start] = new Uint8Array(rest);
+		const first = this.#pieces[this.#start] ?? noBytes;
+		if (this.#offset > 0 && isSparse(first, first.length - this.#offset)) {
+			this.#pieces[this.#start] = new Uint8Array(first.subarray(this.#offset));
 			this.#offset = 0;
 			if (this.#start === last) {
 				this.#block = undefined;
@@ -166,8 +176,8 @@ export class ByteQueue {
 	}
 }
 
-/** Whether bytes keep much more memory than their own. */
-function isSparse(bytes: Uint8Array): boolean {
-	const { byteLength } = bytes.buffer;
-	return byteLength > smallBytes && byteLength > sparse * bytes.length;
+/** Whether so many bytes of a piece keep much more memory than their own. */
+function isSparse(piece: Uint8Array, length = piece.length): boolean {
+	const { byteLength } = piece.buffer;
+	return byteLength > smallBytes && byteLength > sparse * length;
 }
