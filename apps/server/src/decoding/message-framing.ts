@@ -1,3 +1,5 @@
+import { ByteQueue } from "@plinth/runtime";
+
 /** Finds the messages in the body of a request while it arrives. */
 export interface MessageFraming {
 	/**
@@ -33,7 +35,7 @@ export class WholeBody implements MessageFraming {
 	readonly #options: FramingOptions;
 	#size = 0;
 	#hasEnded = false;
-	#held: Uint8Array[] = [];
+	readonly #held = new ByteQueue();
 
 	/** @param expected - the size of the body, if it is known. */
 	constructor(options: FramingOptions, expected?: number) {
@@ -47,7 +49,7 @@ export class WholeBody implements MessageFraming {
 
 	push(chunk: Uint8Array): readonly Uint8Array[] {
 		this.#size += chunk.byteLength;
-		append(this.#held, chunk);
+		this.#held.push(chunk);
 		return this.#size > this.#options.maxBytes ? this.#release() : [];
 	}
 
@@ -55,17 +57,15 @@ export class WholeBody implements MessageFraming {
 		const { freeBytes, maxBytes, onHeld, onComplete } = this.#options;
 		this.#hasEnded = true;
 		if (this.#size > freeBytes && this.#size <= maxBytes) {
-			const message = joined(this.#held);
-			this.#held = [message];
-			onHeld(message);
+			onHeld(this.#held.join());
 		}
 		onComplete(this.#size);
 		return this.#release();
 	}
 
 	#release(): readonly Uint8Array[] {
-		const released = this.#held;
-		this.#held = [];
+		const released = allOf(this.#held);
+		this.#held.clear();
 		return released;
 	}
 }
@@ -85,7 +85,7 @@ export class Envelopes implements MessageFraming {
 	/** The remaining bytes of the message. */
 	#left = 0;
 	#isHeld = false;
-	#held: Uint8Array[] = [];
+	readonly #held = new ByteQueue();
 
 	constructor(options: FramingOptions) {
 		this.#options = options;
@@ -123,7 +123,7 @@ export class Envelopes implements MessageFraming {
 			at += taken;
 			this.#left -= taken;
 			if (this.#isHeld && taken > 0) {
-				append(this.#held, chunk.subarray(from, at));
+				this.#held.push(chunk.subarray(from, at));
 				from = at;
 			}
 			if (this.#left === 0) {
@@ -140,14 +140,14 @@ export class Envelopes implements MessageFraming {
 	}
 
 	end(): readonly Uint8Array[] {
-		return this.#held;
+		return allOf(this.#held);
 	}
 
 	#complete(released: Uint8Array[]): void {
 		const { onHeld, onComplete } = this.#options;
 		if (this.#isHeld) {
-			const message = joined(this.#held);
-			this.#held = [];
+			const message = this.#held.join();
+			this.#held.clear();
 			this.#isHeld = false;
 			onHeld(message);
 			released.push(message);
@@ -157,31 +157,7 @@ export class Envelopes implements MessageFraming {
 	}
 }
 
-/** Chunks smaller than this are joined with others: each would use many times the memory of its bytes. */
-const tinyBytes = 1024;
-
-/** Adds a chunk, and joins it with tiny ones before it that are no larger: a byte is copied about ten times at most. */
-function append(chunks: Uint8Array[], chunk: Uint8Array): void {
-	let last = chunk;
-	for (;;) {
-		const before = chunks.at(-1);
-		if (
-			before === undefined ||
-			before.byteLength > last.byteLength ||
-			last.byteLength >= tinyBytes
-		) {
-			break;
-		}
-		chunks.pop();
-		const both = new Uint8Array(before.byteLength + last.byteLength);
-		both.set(before);
-		both.set(last, before.byteLength);
-		last = both;
-	}
-	chunks.push(last);
-}
-
-function joined(chunks: readonly Uint8Array[]): Uint8Array {
-	const [first] = chunks;
-	return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+/** All bytes of a queue, in one piece if there are any. */
+function allOf(queue: ByteQueue): readonly Uint8Array[] {
+	return queue.length === 0 ? [] : [queue.join()];
 }
