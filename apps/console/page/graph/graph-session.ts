@@ -184,7 +184,7 @@ export class GraphSession {
 function ownersOf({ owner, ownerReferences }: Resource): readonly ResourceName[] {
 	return [...(owner === undefined ? [] : [owner]), ...ownerReferences].flatMap((each) => {
 		const { type, tenancy, name } = each;
-		const region = "region" in each ? each.region : "";
+		const { region = "" } = each;
 		return type === undefined
 			? []
 			: [
