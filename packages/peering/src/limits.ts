@@ -41,6 +41,12 @@ export const peeringLimits = {
 	generationLength: 64,
 	/** What could not be copied and is listed by name; all of it is counted. */
 	namedLeftOut: 100,
+	/** The types that a region may offer. */
+	offeredTypes: 1_000,
+	/** How often a region is asked what it offers, and the pauses when it can't be reached. */
+	pollMs: 5_000,
+	/** The partitions that a region may offer to another one; each has a stream. */
+	offers: 1_000,
 	/** The parts of an Export. */
 	types: 100,
 	peers: 100,

@@ -7,11 +7,13 @@ import type { TypeRegistry } from "@plinth/resource";
 import type { LeaseHold, LeaseManager, Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend, StorageIdentity } from "@plinth/storage";
 import type { ConnectPeer } from "./connect.ts";
-import { ExportStreams, type StreamedExport } from "./export/export-streams.ts";
+import { ExportStreams } from "./export/export-streams.ts";
+import type { StreamedExport } from "./export/open-streams.ts";
 import type { CopyReferences } from "./import/import-store.ts";
 import { Importer, type RunningImport } from "./import/importer.ts";
 import { peeringLimits } from "./limits.ts";
 import { OwnIdentity } from "./records/cluster-identity.ts";
+import type { RegionalCopies } from "./regional/regional-copies.ts";
 import { createExchangeService } from "./services/exchange-service.ts";
 import { createPeeringService } from "./services/peering-service.ts";
 import { PeerAccess } from "./trust/peer-access.ts";
@@ -28,6 +30,8 @@ export interface PeeringsOptions {
 	readonly registry: TypeRegistry;
 	readonly leases: LeaseManager;
 	readonly connect: ConnectPeer;
+	/** The copies of other regions, which are reported with the peerings; absent if there is no other region. */
+	readonly regional?: Pick<RegionalCopies, "live"> | undefined;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	/** The copies that one import stores, with their namespaces; 200,000 by default. Above it, the import stops. */
@@ -109,7 +113,7 @@ export function createPeerings(options: PeeringsOptions): Peerings {
 		}),
 		peeringService: (calls) =>
 			createPeeringService({
-				...{ backend, access, credentials, importer, runtime, logger },
+				...{ backend, access, credentials, importer, runtime, logger, regional: options.regional },
 				...calls,
 			}),
 		state: async () => ({ imports: await importer.state(), exports: streams.state }),

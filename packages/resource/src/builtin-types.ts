@@ -1,4 +1,6 @@
 import { NamespaceSchema, PartitionSchema, type Resource, TombstoneSchema } from "@plinth/proto";
+import type { CopyPolicy } from "@plinth/proto/gen/plinth/meta/v1/copy_policy_pb.js";
+import { checkCopyPolicy } from "./copy-policy.ts";
 import { addFinalizer } from "./finalizers.ts";
 import { defineType } from "./resource-type.ts";
 
@@ -14,6 +16,8 @@ export const tenancyFinalizer = "tenancy.plinth.dev/contents";
 const tenancyHooks = {
 	mutate: ({ resource }: { readonly resource: Resource }) =>
 		addFinalizer(resource, tenancyFinalizer),
+	validate: ({ data }: { readonly data: { readonly copies?: CopyPolicy | undefined } }) =>
+		checkCopyPolicy(data.copies),
 };
 
 /** The outer unit of tenancy: `tenancy.v1.Partition`. */

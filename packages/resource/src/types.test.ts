@@ -8,6 +8,7 @@ import {
 	ResourceSchema,
 	Scope,
 } from "@plinth/proto";
+import { file_plinth_meta_v1_copy_policy } from "@plinth/proto/gen/plinth/meta/v1/copy_policy_pb.js";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import { allowed } from "./access.ts";
@@ -47,6 +48,7 @@ describe("defineType", () => {
 		const files = [
 			file_google_protobuf_descriptor,
 			file_plinth_resource_v1_annotations,
+			file_plinth_meta_v1_copy_policy,
 			file_plinth_tenancy_v1_tenancy,
 		].map((file) => file.proto);
 		const bytes = toBinary(

@@ -189,5 +189,7 @@ function originText({ id }: Resource, { uid, partition, cluster, peering }: Orig
 	const unit = [partition, id?.tenancy?.namespace ?? "", id?.name ?? ""].filter(
 		(part) => part !== "",
 	);
-	return `a copy of ${unit.join("/")} in the cluster ${cluster}, from the peering ${peering}`;
+	return id?.region
+		? `a copy of ${unit.join("/")} in the region ${id.region}`
+		: `a copy of ${unit.join("/")} in the cluster ${cluster}, from the peering ${peering}`;
 }

@@ -45,7 +45,7 @@ export async function establish(
 	return exitCodes.ok;
 }
 
-/** Prints the peerings and their imports. */
+/** Prints the peerings and their imports, and the copies of other regions. */
 export async function listPeerings(
 	session: ServerSession,
 	output: OutputFormat,
@@ -105,10 +105,7 @@ function tableOf(peerings: readonly PeeringReport[], options: TableOptions): str
 /** A row for each import, or one if there is none. */
 function rowsOf(peering: PeeringReport): readonly Row[] {
 	const { name, role, isEstablished, imports } = peering;
-	const head = [
-		plainCell(name),
-		plainCell(role === PeeringReport_Role.IMPORTS ? "imports" : "exports"),
-	];
+	const head = [plainCell(name), plainCell(roleName(role))];
 	if (imports.length === 0) {
 		const state: Cell = isEstablished
 			? { text: "Established", tone: "good" }
@@ -119,6 +116,17 @@ function rowsOf(peering: PeeringReport): readonly Row[] {
 		];
 	}
 	return imports.map((each) => [...head, ...importCells(each)]);
+}
+
+function roleName(role: PeeringReport_Role): string {
+	switch (role) {
+		case PeeringReport_Role.IMPORTS:
+			return "imports";
+		case PeeringReport_Role.REGION:
+			return "region";
+		default:
+			return "exports";
+	}
 }
 
 function importCells(report: ImportReport): Row {

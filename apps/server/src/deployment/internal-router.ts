@@ -1,6 +1,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { metaTypes } from "@plinth/db-constraint";
 import { ResourceService } from "@plinth/proto";
+import { RegionalCopyService } from "@plinth/proto/gen/plinth/meta/v1/regional_copy_service_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { TypeRegistry } from "@plinth/resource";
 import {
@@ -16,6 +17,8 @@ import { logFaults } from "../listener/log-faults.ts";
 /** Options of `createInternalRouter`. */
 export interface InternalRouterOptions {
 	readonly mixin: ServiceImpl<typeof SchemaMixinService>;
+	/** For other regions of the service; absent at meta deployments. */
+	readonly copies: ServiceImpl<typeof RegionalCopyService> | undefined;
 	/** Whether this is a meta deployment, which also serves the meta types. */
 	readonly isMeta: boolean;
 	readonly store: StorageBackend;
@@ -32,10 +35,10 @@ export interface InternalRouterOptions {
 
 /**
  * The interface for other deployments: the mixin service and, at meta deployments, the resource service for the
- * meta types. The credential grants all rights on it.
+ * meta types, at others the copies for other regions of the service. The credential grants all rights on it.
  */
 export function createInternalRouter(options: InternalRouterOptions): RpcRouter {
-	const { mixin, isMeta, store, runtime, logger, check } = options;
+	const { mixin, copies, isMeta, store, runtime, logger, check } = options;
 	const router = createRpcRouter({
 		clock: runtime.clock,
 		readMaxBytes: options.messageBytes,
@@ -46,6 +49,9 @@ export function createInternalRouter(options: InternalRouterOptions): RpcRouter 
 		correctError: correctConnectError,
 	});
 	router.service(SchemaMixinService, mixin);
+	if (copies !== undefined) {
+		router.service(RegionalCopyService, copies);
+	}
 	if (isMeta) {
 		router.service(
 			ResourceService,

@@ -15,7 +15,10 @@ import type { PeerConnections } from "./peer-connections.ts";
 
 /** Options of `openInternal`. */
 export interface InternalOptions
-	extends Pick<InternalRouterOptions, "mixin" | "store" | "runtime" | "logger" | "callsEnd"> {
+	extends Pick<
+		InternalRouterOptions,
+		"mixin" | "copies" | "store" | "runtime" | "logger" | "callsEnd"
+	> {
 	readonly deployment: DeploymentOptions;
 	readonly peers: Pick<PeerConnections, "credential">;
 	readonly limits: ListenerLimits;
@@ -31,9 +34,9 @@ export interface InternalOptions
 /** Opens the port for other deployments. @throws ListenError. */
 export async function openInternal(options: InternalOptions): Promise<Listener> {
 	const { deployment, peers, limits, tls, logger, runtime, streamsEnd } = options;
-	const { mixin, store, callsEnd, onCut, http2 } = options;
+	const { mixin, copies, store, callsEnd, onCut, http2 } = options;
 	const router = createInternalRouter({
-		...{ mixin, store, runtime, logger, streamsEnd, callsEnd },
+		...{ mixin, copies, store, runtime, logger, streamsEnd, callsEnd },
 		isMeta: deployment.service === metaService,
 		messageBytes: limits.messageBytes,
 		check: (call) => {

@@ -20,12 +20,12 @@ export function credentialFile(): string {
 	return file;
 }
 
-/** A server as a deployment of a service in the region `r1`. */
+/** A server as a deployment of a service, in the region `r1` unless another one is named. */
 export async function startDeployment(
 	service: string,
 	file: string,
 	options: Partial<
-		Pick<DeploymentOptions, "metaAddresses" | "dropsVersionsInUse"> &
+		Pick<DeploymentOptions, "metaAddresses" | "dropsVersionsInUse" | "region"> &
 			Omit<ServerOptions, "deployment"> & {
 				/** The port of the internal listener. Default: a free one. */
 				readonly internalPort: number;
@@ -35,6 +35,7 @@ export async function startDeployment(
 	const {
 		metaAddresses = [],
 		dropsVersionsInUse = false,
+		region = "r1",
 		internalPort,
 		...serverOptions
 	} = options;
@@ -44,7 +45,7 @@ export async function startDeployment(
 		...serverOptions,
 		deployment: {
 			service,
-			region: "r1",
+			region,
 			address: internal,
 			metaAddresses,
 			dropsVersionsInUse,

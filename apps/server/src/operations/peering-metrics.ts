@@ -1,12 +1,49 @@
-import type { Meter } from "@opentelemetry/api";
-import type { Peerings } from "@plinth/peering";
+import type { Meter, ObservableCounter, ObservableGauge } from "@opentelemetry/api";
+import type { Peerings, PeeringsState, RegionalCopies } from "@plinth/peering";
+
+type Imported = Omit<PeeringsState["imports"][number], "name">;
+type Exported = Omit<PeeringsState["exports"][number], "peer" | "export">;
+type Labels = Readonly<Record<string, string>>;
+
+/** What is measured: imports and streams to others, each with the labels that identify it. */
+interface Measured {
+	readonly imports: readonly (readonly [Imported, Labels])[];
+	readonly exports: readonly (readonly [Exported, Labels])[];
+}
 
 /** Creates the instruments of peerings: the imports that this server runs, and its streams to peers. */
 export function observePeerings(meter: Meter, peerings: Pick<Peerings, "state">): void {
-	const gauge = (name: string, description: string) =>
-		meter.createObservableGauge(`plinth.peering.${name}`, { description });
-	const counter = (name: string, description: string) =>
-		meter.createObservableCounter(`plinth.peering.${name}`, { description });
+	observe(meter, "plinth.peering", async () => {
+		const { imports, exports } = await peerings.state();
+		return {
+			imports: imports.map((each) => [each, { import: each.name }]),
+			exports: exports.map((each) => [each, { peer: each.peer, export: each.export }]),
+		};
+	});
+}
+
+/** Creates the instruments of regional copies: those that this server keeps up to date, and its streams to other regions. */
+export function observeRegionalCopies(
+	meter: Meter,
+	regional: Pick<RegionalCopies, "state"> | undefined,
+): void {
+	if (regional === undefined) {
+		return;
+	}
+	observe(meter, "plinth.regional", async () => {
+		const { copies, offers } = await regional.state();
+		return {
+			imports: copies.map((each) => [each, { region: each.region, partition: each.partition }]),
+			exports: offers.map((each) => [each, { region: each.peer, partition: each.export }]),
+		};
+	});
+}
+
+function observe(meter: Meter, prefix: string, measure: () => Promise<Measured>): void {
+	const gauge = (name: string, description: string): ObservableGauge =>
+		meter.createObservableGauge(`${prefix}.${name}`, { description });
+	const counter = (name: string, description: string): ObservableCounter =>
+		meter.createObservableCounter(`${prefix}.${name}`, { description });
 	const state = gauge("import.state", "1 for the state of the import");
 	const lag = gauge("import.lag.seconds", "For how long the copies have been behind");
 	const age = gauge("import.age.seconds", "How long ago the other cluster was heard");
@@ -25,9 +62,8 @@ export function observePeerings(meter: Meter, peerings: Pick<Peerings, "state">)
 	);
 	meter.addBatchObservableCallback(
 		async (result) => {
-			const { imports, exports } = await peerings.state();
-			for (const each of imports) {
-				const labels = { import: each.name };
+			const { imports, exports } = await measure();
+			for (const [each, labels] of imports) {
 				result.observe(state, 1, { ...labels, state: each.state });
 				if (each.lagMs >= 0) {
 					result.observe(lag, each.lagMs / 1_000, labels);
@@ -41,8 +77,7 @@ export function observePeerings(meter: Meter, peerings: Pick<Peerings, "state">)
 				result.observe(leftOut, each.leftOut, labels);
 				result.observe(received, each.messages, labels);
 			}
-			for (const each of exports) {
-				const labels = { peer: each.peer, export: each.export };
+			for (const [each, labels] of exports) {
 				result.observe(streams, each.streams, labels);
 				result.observe(sent, each.messages, labels);
 				result.observe(waiting, each.unacknowledged, labels);

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import type { ControllerManager, ControllerReports } from "@plinth/controller";
-import { createPeerings, type Peerings } from "@plinth/peering";
 import { systemRuntime, unlessAborted } from "@plinth/runtime";
 import { defaultAdvertisedAddress } from "../cluster/advertised-address.ts";
 import { ClusterMember } from "../cluster/cluster-member.ts";
@@ -12,13 +11,10 @@ import { admitWatches } from "../limits/watch-admission.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
 import { auditWrites } from "../operations/audit.ts";
 import { observeControllers } from "../operations/controller-metrics.ts";
-import { observePeerings } from "../operations/peering-metrics.ts";
 import { Readiness } from "../operations/readiness.ts";
 import { ownOverview } from "../overview/own-overview.ts";
 import { ProcessProbe } from "../overview/process-probe.ts";
 import { SharedOverviews } from "../overview/shared-overviews.ts";
-import { connectPeer } from "../peering/connect-peer.ts";
-import { reportImports } from "../peering/report-import.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import { type Interfaces, registerServices } from "../services/register-services.ts";
 import { allReports } from "./all-reports.ts";
@@ -26,6 +22,7 @@ import { closeAfterMs, openPublicListener } from "./open-public-listener.ts";
 import { createRequestLimits, type RequestLimits } from "./request-limits.ts";
 import type { StartContext, StartOptions } from "./start-context.ts";
 import { startControllers } from "./start-controllers.ts";
+import { type Copies, createCopies, runCopies } from "./start-copies.ts";
 import { type StartedStorage, startStorage } from "./start-storage.ts";
 import { startTelemetry, type Telemetry } from "./start-telemetry.ts";
 import { type ValidatedOptions, validateOptions } from "./validate-options.ts";
@@ -41,10 +38,9 @@ export interface RunningParts {
 }
 
 /** The results of the steps before the services. */
-interface Prepared extends ValidatedOptions, Telemetry, RequestLimits, StartedStorage {
+interface Prepared extends ValidatedOptions, Telemetry, RequestLimits, StartedStorage, Copies {
 	readonly readiness: Readiness;
 	readonly cluster: ClusterMember;
-	readonly peerings: Peerings;
 }
 
 /**
@@ -82,22 +78,12 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 		callerOf: ({ values }) => takerOf(values).caller,
 	});
 	started.defer(() => cluster.close());
-	const peerings = createPeerings({
-		backend: storage.unconstrained,
-		references: storage.references,
-		identity: storage.identity,
-		registry: validated.registry,
-		leases: storage.leases,
-		connect: connectPeer(context.runtime.clock),
-		...{ runtime: context.runtime, logger },
-		wrongCredential: (call, failure) => requestLimits.wrongCredentials.refuse(call, failure),
-		report: reportImports({
-			writeStatus: (request, call) => interfaces.trustedCloned.writeStatus(request, call),
-		}),
+	const copying = createCopies(context, {
+		...{ ...validated, ...storage, ...requestLimits, ...telemetry },
+		interfaces: () => interfaces,
 	});
-	observePeerings(telemetry.metrics.meter, peerings);
 	const parts = { ...validated, ...telemetry, ...requestLimits, ...storage };
-	const prepared = { ...parts, readiness, cluster, peerings };
+	const prepared = { ...parts, ...copying, readiness, cluster };
 	let manager: ControllerManager | undefined;
 	const interfaces = createInterfaces(context, prepared, () => manager);
 	await openInternalListener(context, prepared);
@@ -114,24 +100,12 @@ export async function startParts(start: StartOptions): Promise<RunningParts> {
 	const scheme = validated.tls === undefined ? "http" : "https";
 	cluster.join(options.advertisedAddress ?? defaultAdvertisedAddress(scheme, listener.address));
 	started.defer(() => cluster.leave());
-	started.use(runPeerings(peerings));
+	runCopies(copying, started);
 	return {
 		address: `${scheme}://${formatListenAddress(listener.address)}`,
 		interfaces,
 		reloads: validated.reloads,
 		parts: started.move(),
-	};
-}
-
-/** Runs the imports until it is disposed of. */
-function runPeerings(peerings: Pick<Peerings, "run">): AsyncDisposable {
-	const end = new AbortController();
-	const running = peerings.run(end.signal);
-	return {
-		[Symbol.asyncDispose]: () => {
-			end.abort(new Error("the server is stopping"));
-			return running;
-		},
 	};
 }
 
@@ -193,7 +167,7 @@ function overviewsOf(
 /** Opens the port for other deployments, if this server is one of several. */
 async function openInternalListener(context: StartContext, prepared: Prepared): Promise<void> {
 	const { options, runtime, logger, limits, streamsEnd, callsEnd, started } = context;
-	const { peers, tls, references, internalMeter, calls } = prepared;
+	const { peers, tls, references, internalMeter, calls, regional } = prepared;
 	const { deployment } = options;
 	if (deployment === undefined || peers === undefined) {
 		return;
@@ -202,6 +176,7 @@ async function openInternalListener(context: StartContext, prepared: Prepared): 
 		...{ deployment, peers, limits, tls, runtime, logger, streamsEnd },
 		meter: internalMeter,
 		mixin: references.service,
+		copies: regional?.service,
 		store: references.store,
 		callsEnd: callsEnd.signal,
 		onCut: calls.cut,

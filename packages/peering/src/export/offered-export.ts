@@ -4,16 +4,18 @@ import {
 	type OfferedType,
 	OfferedTypeSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
-import { decodeShared, gvkKey, idOf, type TypeRegistry } from "@plinth/resource";
+import { decodeShared, gvkKey, idOf, type TypeRegistry, typeOf } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import type { ClusterIdentity } from "../records/cluster-identity.ts";
-import type { Peer } from "../trust/peer-access.ts";
-import { Export, typeProblem } from "../types.ts";
+import { Record, recordId } from "../records/peering-records.ts";
+import { acceptsCredential, type Peer } from "../trust/peer-access.ts";
+import { Export, Peering, typeProblem } from "../types.ts";
+import { untilChanged } from "./follow-resource.ts";
 import { TypeExport } from "./type-export.ts";
 
-/** An export, as it is offered to one peer. */
+/** An export, as it is offered to one peer; or what is offered of a partition to one region. */
 export interface OfferedExport {
-	/** Changes with the content of the Export. */
+	/** Changes with the content of the Export, or with what is offered. */
 	readonly generation: string;
 	readonly types: readonly OfferedType[];
 	/** Those that can be streamed. */
@@ -45,6 +47,7 @@ export async function offeredExport(
 			Code.NotFound,
 		);
 	}
+	const receiver = { kind: "peer", cluster: peer.cluster } as const;
 	const types: OfferedType[] = [];
 	const exports: TypeExport[] = [];
 	for (const exported of definition.types) {
@@ -55,7 +58,7 @@ export async function offeredExport(
 		let problem = typeProblem(type, gvkKey(exported.type)) ?? "";
 		if (type !== undefined && problem === "") {
 			try {
-				exports.push(new TypeExport({ type, definition, exported, own, receiver: peer.cluster }));
+				exports.push(new TypeExport({ type, definition, exported, own, receiver }));
 			} catch (error) {
 				problem = error instanceof Error ? error.message : String(error);
 			}
@@ -63,4 +66,38 @@ export async function offeredExport(
 		types.push(create(OfferedTypeSchema, { type: exported.type, problem }));
 	}
 	return { generation: `${stored.id?.uid}/${stored.generation}`, types, exports };
+}
+
+/** Resolves when the Export, the Peering or its credential is no longer the one with which a stream was opened. */
+export async function untilExportChanged(
+	backend: Pick<StorageBackend, "watchList">,
+	{
+		peer,
+		name,
+		generation,
+	}: { readonly peer: Peer; readonly name: string; readonly generation: string },
+	signal: AbortSignal,
+): Promise<string> {
+	const record = recordId("exporting", peer.peeringId);
+	await Promise.race([
+		untilChanged(
+			backend,
+			{ type: typeOf(Export.type), name },
+			(stored) => `${stored.id?.uid}/${stored.generation}` === generation,
+			signal,
+		),
+		untilChanged(
+			backend,
+			{ type: typeOf(Peering.type), name: peer.name },
+			({ id }) => id?.uid === peer.peeringId,
+			signal,
+		),
+		untilChanged(
+			backend,
+			{ type: typeOf(Record.type), name: record.name },
+			(stored) => acceptsCredential(stored, peer.credentialHash),
+			signal,
+		),
+	]);
+	return "the Export, the Peering or its credential has changed";
 }

@@ -1,6 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ID, Resource } from "@plinth/proto";
 import {
 	HeartbeatSchema,
 	type StreamRequest,
@@ -8,25 +7,25 @@ import {
 	StreamResponseSchema,
 	StreamStartSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
-import { gvkKey, idOf, sameType, typeOf } from "@plinth/resource";
+import { familyKey, gvkKey, sameType } from "@plinth/resource";
 import { type Runtime, scheduleAfterInput, sleep } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { peeringLimits } from "../limits.ts";
-import { recordId } from "../records/peering-records.ts";
-import { acceptsCredential, type Peer } from "../trust/peer-access.ts";
-import { Export, Peering } from "../types.ts";
-import type { OfferedExport } from "./offered-export.ts";
 import type { SendWindow } from "./send-window.ts";
 import type { TypeExport } from "./type-export.ts";
 import { type TypeMessage, typeMessages } from "./type-messages.ts";
 
-/** A stream to a peer. */
+/** A stream to a peer, or to another region. */
 export interface StreamExportOptions {
-	readonly backend: StorageBackend;
+	readonly backend: Pick<StorageBackend, "watchList" | "catchUp">;
 	readonly runtime: Runtime;
-	readonly peer: Peer;
-	readonly offered: OfferedExport;
-	readonly request: StreamRequest;
+	/** What may be streamed. */
+	readonly exports: readonly TypeExport[];
+	/** How many positions a request may have. */
+	readonly maxTypes: number;
+	readonly request: Pick<StreamRequest, "positions">;
+	/** Resolves to what has changed, when nothing may be streamed any longer. */
+	readonly changed: (signal: AbortSignal) => Promise<string>;
 	readonly streamId: string;
 	readonly window: SendWindow;
 	readonly signal: AbortSignal;
@@ -37,13 +36,13 @@ const maxWaiting = 64;
 
 /**
  * Streams an export: the messages of its types, each in order, one after the other as they come, while the window has
- * room. It ends with Aborted when the Export, the Peering or its credential has changed: each stream is of one definition, and
- * of a credential that is accepted.
+ * room. It ends with Aborted when what it is of has changed: for a peer, the Export, the Peering or its credential; for a
+ * region, what is offered to it.
  */
 export async function* streamExport(
 	options: StreamExportOptions,
 ): AsyncGenerator<StreamResponse, void, undefined> {
-	const { offered, runtime, request, streamId, window } = options;
+	const { runtime, streamId, window } = options;
 	const ended = new AbortController();
 	const onAbort = () => ended.abort(options.signal.reason);
 	options.signal.addEventListener("abort", onAbort, { once: true });
@@ -52,7 +51,7 @@ export async function* streamExport(
 	}
 	const { signal } = ended;
 	const waiting = new WaitingMessages();
-	const exports = exportsOf(offered, request);
+	const exports = exportsOf(options);
 	const { windowMessages, windowBytes, heartbeatMs } = peeringLimits;
 	const start = create(StreamStartSchema, { streamId, windowMessages, windowBytes });
 	try {
@@ -65,7 +64,7 @@ export async function* streamExport(
 			});
 			pump(messages, waiting).catch((failure: unknown) => waiting.fail(failure));
 		}
-		watchDefinition(options, signal).catch((failure: unknown) => waiting.fail(failure));
+		endWhenChanged(options, signal).catch((failure: unknown) => waiting.fail(failure));
 		yield numbered(window, { case: "start", value: start }, false);
 		for (;;) {
 			if (waiting.isEmpty) {
@@ -85,23 +84,30 @@ export async function* streamExport(
 }
 
 /** The types to stream, and the versions after which they begin. @throws ConnectError InvalidArgument. */
-function exportsOf({ exports }: OfferedExport, { positions }: StreamRequest) {
-	if (positions.length > peeringLimits.types) {
+function exportsOf({
+	exports,
+	maxTypes,
+	request: { positions },
+}: StreamExportOptions): ReadonlyMap<TypeExport, string> {
+	if (positions.length > maxTypes) {
 		throw new ConnectError(
-			`positions has ${positions.length} entries, more than ${peeringLimits.types}`,
+			`positions has ${positions.length} entries, more than ${maxTypes}`,
 			Code.InvalidArgument,
 		);
 	}
 	const requested = new Map<TypeExport, string>();
+	const families = new Set<string>();
 	for (const { type, version } of positions) {
 		const name = type === undefined ? "of a position" : gvkKey(type).slice(0, 200);
 		const exported = exports.find((each) => type && sameType(each.type.type, type));
 		if (exported === undefined) {
 			throw new ConnectError(`type ${name} is not streamed`, Code.InvalidArgument);
 		}
-		if (requested.has(exported)) {
+		const family = familyKey(exported.type.type);
+		if (families.has(family)) {
 			throw new ConnectError(`type ${name} has two positions`, Code.InvalidArgument);
 		}
+		families.add(family);
 		requested.set(exported, version);
 	}
 	return requested;
@@ -124,50 +130,11 @@ async function pump(
 	}
 }
 
-/** Ends with an error when the definition of the stream has changed. */
-async function watchDefinition(
-	{ backend, peer, offered, request }: StreamExportOptions,
+async function endWhenChanged(
+	{ changed }: StreamExportOptions,
 	signal: AbortSignal,
-): Promise<void> {
-	const changed = (id: ID, isSame: (it: Resource) => boolean) =>
-		follow(backend, id, signal, isSame);
-	await Promise.race([
-		changed(
-			idOf(Export, request.export),
-			({ id, generation }) => `${id?.uid}/${generation}` === offered.generation,
-		),
-		changed(idOf(Peering, peer.name), ({ id }) => id?.uid === peer.peeringId),
-		changed(recordId("exporting", peer.peeringId), (record) =>
-			acceptsCredential(record, peer.credentialHash),
-		),
-	]);
-	throw new ConnectError(
-		"the Export, the Peering or its credential has changed: stream again",
-		Code.Aborted,
-	);
-}
-
-/** Resolves when a resource is no longer as it was. */
-async function follow(
-	backend: StorageBackend,
-	{ type = typeOf(Export.type), name }: ID,
-	signal: AbortSignal,
-	isSame: (resource: Resource) => boolean,
-): Promise<void> {
-	let isThere = false;
-	const query = { type, tenancy: { partition: "", namespace: "" }, namePrefix: name };
-	for await (const event of backend.watchList(query, { signal })) {
-		if (event.kind === "end-of-snapshot") {
-			if (!isThere) {
-				return;
-			}
-		} else if ("resource" in event && event.resource.id?.name === name) {
-			isThere = event.kind === "upsert" && isSame(event.resource);
-			if (!isThere) {
-				return;
-			}
-		}
-	}
+): Promise<never> {
+	throw new ConnectError(`${await changed(signal)}: stream again`, Code.Aborted);
 }
 
 /** The messages of all types on their way into one stream. */

@@ -13,14 +13,29 @@ import type { ListQuery } from "@plinth/storage";
 import type { ClusterIdentity } from "../records/cluster-identity.ts";
 import { compileMask, type FieldMask } from "./field-mask.ts";
 
-/** One type of an export, for one peer. */
+/** Who receives the copies. */
+export type Receiver =
+	| {
+			readonly kind: "peer";
+			/** The uid of the cluster. */
+			readonly cluster: string;
+	  }
+	| {
+			/** Another region of the same service. */
+			readonly kind: "region";
+			/** The region of the originals. */
+			readonly home: string;
+			/** The group versions of the type's family of which resources are offered. */
+			readonly versions: ReadonlySet<string>;
+	  };
+
+/** One type of an export, for one peer or one region. */
 export interface TypeExportOptions {
 	readonly type: ResourceType;
 	readonly definition: Pick<Export, "partition" | "namespaces">;
 	readonly exported: Pick<ExportedType, "namePrefixes" | "maskedFields">;
 	readonly own: ClusterIdentity;
-	/** The uid of the cluster that receives the copies. */
-	readonly receiver: string;
+	readonly receiver: Receiver;
 }
 
 /**
@@ -60,26 +75,35 @@ export class TypeExport {
 		};
 	}
 
-	/** Whether the resource is offered to the peer. Neither is what has passed the peer itself: that cuts cycles. */
+	/**
+	 * Whether the resource is offered to the receiver. A peer is not offered what has passed it: that cuts cycles. A region is
+	 * offered originals only.
+	 */
 	offers({ id, origin }: Resource): boolean {
 		const { type, definition, exported, receiver } = this.#options;
+		const groupVersion = id?.type?.groupVersion ?? "";
+		const isOffered =
+			receiver.kind === "peer"
+				? groupVersion === type.type.groupVersion &&
+					!(origin?.path.includes(receiver.cluster) ?? false)
+				: receiver.versions.has(groupVersion) && origin === undefined;
 		return (
-			id?.type?.groupVersion === type.type.groupVersion &&
-			id.tenancy?.partition === definition.partition &&
+			isOffered &&
+			id?.tenancy?.partition === definition.partition &&
 			(this.#namespaces?.has(id.tenancy.namespace) ?? true) &&
 			(exported.namePrefixes.length === 0 ||
-				exported.namePrefixes.some((prefix) => id.name.startsWith(prefix))) &&
-			!(origin?.path.includes(receiver) ?? false)
+				exported.namePrefixes.some((prefix) => id.name.startsWith(prefix)))
 		);
 	}
 
 	/**
 	 * The resource as it leaves the cluster: without what stays home, without masked fields, and with its origin. A copy
-	 * that is passed on keeps the origin of its home, with a longer path. `undefined` if masked fields can't be found
+	 * that is passed on keeps the origin of its home, with a longer path; one for a region has its region, and no path, since it
+	 * is not passed on. `undefined` if masked fields can't be found
 	 * because its data is malformed.
 	 */
 	outgoing(resource: Resource): Resource | undefined {
-		const { own } = this.#options;
+		const { own, receiver } = this.#options;
 		const copy = cloneResource(resource);
 		const { id, version } = resource;
 		const home =
@@ -91,7 +115,10 @@ export class TypeExport {
 				version,
 				partition: id?.tenancy?.partition ?? "",
 			});
-		copy.origin = { ...home, path: [...home.path, own.uid], peering: "" };
+		copy.origin =
+			receiver.kind === "peer"
+				? { ...home, path: [...home.path, own.uid], peering: "" }
+				: { ...home, region: receiver.home };
 		if (copy.id !== undefined) {
 			const { namespace = "" } = copy.id.tenancy ?? {};
 			copy.id = { ...copy.id, uid: "", tenancy: tenancyOf({ namespace }) };

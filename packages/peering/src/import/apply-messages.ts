@@ -5,11 +5,25 @@ import {
 	type TypePosition,
 	TypePositionSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
-import { gvkKey, nameKey, type ResourceType, sameType, typeOf } from "@plinth/resource";
+import {
+	familyKey,
+	gvkKey,
+	nameKey,
+	type ResourceType,
+	sameType,
+	type TypeRegistry,
+	typeOf,
+} from "@plinth/resource";
 import type { CopyCheck } from "@plinth/resource-service";
 import { Exhausted } from "@plinth/storage";
 import type { ImportStore } from "./import-store.ts";
-import { type CopyPlace, copyId, incomingCopy, isName } from "./incoming-copy.ts";
+import {
+	type CopyPlace,
+	copyId,
+	type IncomingCopy,
+	incomingCopy,
+	isName,
+} from "./incoming-copy.ts";
 import type { LeftOutResources } from "./left-out.ts";
 
 /** A peer has sent what the protocol does not allow. */
@@ -21,7 +35,9 @@ export class ProtocolViolation extends Error {
 export interface ApplyOptions {
 	readonly store: ImportStore;
 	readonly place: CopyPlace;
+	/** The types that were requested: one of each family. */
 	readonly types: readonly ResourceType[];
+	readonly registry: Pick<TypeRegistry, "get">;
 	readonly check: Pick<CopyCheck, "problem">;
 	readonly leftOut: LeftOutResources;
 }
@@ -122,7 +138,7 @@ export class MessageApplier {
 			throw new ProtocolViolation("the peer has sent a malformed name");
 		}
 		const id = copyId(type, this.#options.place, place);
-		const incoming = incomingCopy(type, sent, this.#options.place, this.#options.check);
+		const incoming = this.#incoming(type, sent);
 		if ("problem" in incoming) {
 			this.#options.leftOut.add(type.key, place, incoming.problem);
 			wanted.set(nameKey(id), { kind: "removed", id });
@@ -133,8 +149,22 @@ export class MessageApplier {
 		wanted.set(nameKey(id), { kind: "copy", copy: incoming.copy });
 	}
 
+	/** A stream of another region has all versions of a type, of which this cluster may lack some. */
+	#incoming(type: ResourceType, sent: Resource): IncomingCopy {
+		const { place, registry, check } = this.#options;
+		const version = place.kind === "region" ? sent.id?.type && registry.get(sent.id.type) : type;
+		return version === undefined
+			? { problem: `resource type ${sent.id?.type && gvkKey(sent.id.type)} not registered` }
+			: incomingCopy(version, sent, place, check);
+	}
+
 	#typeOf(type: Type | undefined): ResourceType {
-		const found = this.#options.types.find((each) => type && sameType(each.type, type));
+		const { types, place } = this.#options;
+		const found = types.find(
+			(each) =>
+				type &&
+				(place.kind === "region" ? each.family === familyKey(type) : sameType(each.type, type)),
+		);
 		if (found === undefined) {
 			throw new ProtocolViolation("the peer has sent a type that was not requested");
 		}

@@ -3,19 +3,17 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type GetExportResponse,
 	PeeringRemovedSchema,
+	type StreamResponse,
 	TypePositionSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
-import type { ImportingRecord } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
-import { gvkKey, isUlid, type ResourceType, type TypeRegistry, typeOf } from "@plinth/resource";
+import { gvkKey, type ResourceType, type TypeRegistry, typeOf } from "@plinth/resource";
 import type { CopyCheck } from "@plinth/resource-service";
 import { Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
 import { Exhausted, Fenced } from "@plinth/storage";
-import type { ConnectPeer } from "../connect.ts";
-import { peeringLimits, protocolVersion } from "../limits.ts";
-import { type ExchangeClient, exchangeClient } from "../trust/peer-credentials.ts";
-import { encodeCredential, peerHeader } from "../trust/peer-header.ts";
+import { peeringLimits } from "../limits.ts";
 import { typeProblem } from "../types.ts";
-import { MessageApplier, ProtocolViolation } from "./apply-messages.ts";
+import { MessageApplier } from "./apply-messages.ts";
+import { type DialedSource, ImportRefused, type ImportSource } from "./import-source.ts";
 import { type ImportStore, PartitionTaken, TooManyCopies } from "./import-store.ts";
 import { Inbox } from "./inbox.ts";
 import { LeftOutResources } from "./left-out.ts";
@@ -28,27 +26,25 @@ const typeLength = 200;
 export interface ImportRunOptions {
 	readonly store: ImportStore;
 	readonly live: LiveImport;
-	/** The Peering as it is declared. The credential is not sent to this address, but to where it was established. */
-	readonly peering: {
-		readonly name: string;
-		/** Whether there is a Peering of that name. */
-		readonly isDeclared: boolean;
-		readonly address: string;
-		readonly ca: string;
-	};
-	/** The credential of the peering as it is now; `undefined` if it is not established. */
-	readonly credential: () => Promise<ImportingRecord | undefined>;
-	readonly ownCluster: string;
+	readonly source: ImportSource;
 	readonly registry: Pick<TypeRegistry, "get">;
 	readonly check: Pick<CopyCheck, "problem">;
-	readonly connect: ConnectPeer;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
+	/** What log lines have to identify the import. */
+	readonly fields: Readonly<Record<string, string>>;
 	/** Called when the state has changed. */
 	readonly onState: () => void;
 }
 
-/** Runs one import: dials the peer, streams, and dials again after growing pauses. */
+/** The states in which the copies are removed: the source has said that there is nothing for this cluster. */
+const endedStates: ReadonlySet<ImportState> = new Set([
+	"ExportMissing",
+	"PeeringRemoved",
+	"NotOffered",
+]);
+
+/** Runs one import: dials its source, streams, and dials again after growing pauses. */
 export class ImportRun {
 	readonly #options: ImportRunOptions;
 	readonly #backoff: Backoff;
@@ -87,16 +83,15 @@ export class ImportRun {
 	}
 
 	async #failed(failure: unknown): Promise<void> {
-		const { store, logger, live } = this.#options;
+		const { store, logger, live, fields } = this.#options;
 		const state = stateOf(failure);
 		const message = failure instanceof Error ? messageOf(failure) : String(failure);
-		const isEnded = state === "ExportMissing" || state === "PeeringRemoved";
 		if (live.state !== state) {
-			logger.warn({ import: store.record.import, state, reason: message }, "import interrupted");
+			logger.warn({ ...fields, state, reason: message }, "import interrupted");
 		}
 		try {
 			await store.reload();
-			if (isEnded && store.record.partitionUid !== "") {
+			if (endedStates.has(state) && !store.isEmpty) {
 				await store.removeAll({ state, message, leftOut: [], leftOutTotal: 0n });
 			} else if (store.record.state !== state || store.record.message !== message) {
 				await store.recordProgress({ state, message, ...this.#times() });
@@ -105,7 +100,7 @@ export class ImportRun {
 			if (error instanceof Fenced) {
 				throw error;
 			}
-			logger.warn({ import: store.record.import, err: error }, "import not recorded");
+			logger.warn({ ...fields, err: error }, "import not recorded");
 		}
 		this.#setState(state, message);
 	}
@@ -121,53 +116,34 @@ export class ImportRun {
 
 	/** One connection, until it ends. */
 	async #dial(signal: AbortSignal): Promise<void> {
-		const { peering, credential, connect, store } = this.#options;
+		const { source, store } = this.#options;
 		await store.reload();
-		const known = await credential();
-		if (known === undefined || known.credential === "") {
-			throw new NotEstablished(
-				peering.isDeclared
-					? `the peering ${peering.name} has no credential: run plinth peering establish with a token of the other cluster`
-					: `there is no peering ${peering.name} here: run plinth peering establish - --name ${peering.name} with a token of the other cluster`,
-			);
-		}
-		const { address, ca } = known;
-		if (address !== peering.address || ca !== peering.ca) {
-			throw new AddressChanged(
-				`the address or the certificates of the peering ${peering.name} are not those for which its credential was established: set them back, or run plinth peering establish with a new token of the other cluster`,
-			);
-		}
 		const ended = new AbortController();
 		const onAbort = () => ended.abort(signal.reason);
 		signal.addEventListener("abort", onAbort, { once: true });
-		const connection = connect({ address, ca });
 		try {
-			const headers = {
-				[peerHeader]: encodeCredential(known.peeringId, known.credential),
-			};
-			await this.#stream(exchangeClient(connection), headers, known.cluster, ended.signal);
+			const connection = await source.dial(ended.signal);
+			try {
+				await this.#stream(connection);
+			} finally {
+				ended.abort(new ConnectError("the stream is no longer read", Code.Canceled));
+				connection.close();
+			}
 		} finally {
 			signal.removeEventListener("abort", onAbort);
-			ended.abort(new ConnectError("the stream is no longer read", Code.Canceled));
-			connection.close();
 		}
 	}
 
-	async #stream(
-		client: ExchangeClient,
-		headers: Readonly<Record<string, string>>,
-		peerCluster: string,
-		signal: AbortSignal,
-	): Promise<void> {
-		const { store, live, runtime, check, peering, ownCluster } = this.#options;
-		const call = { headers, signal };
-		const described = await describe(client, store.record.export, call);
+	async #stream(source: DialedSource): Promise<void> {
+		const { store, live, runtime, check, registry } = this.#options;
+		const { offered, cluster, place } = await source.describe();
 		live.heard();
-		const { types, leftOut } = this.#typesOf(described);
-		await this.#prepare(described, types, peerCluster);
-		const { partition, export: name } = store.record;
-		const place = { partition, peering: peering.name, peerCluster, ownCluster };
-		const applier = new MessageApplier({ store, place, types, check, leftOut });
+		const { types, leftOut } = this.#typesOf(offered);
+		if (place.kind === "region" && place.deployment !== store.record.deploymentUid) {
+			await store.recordProgress({ deploymentUid: place.deployment });
+		}
+		await this.#prepare(offered, types, cluster);
+		const applier = new MessageApplier({ store, place, types, registry, check, leftOut });
 		const retried = this.#retriesLeftOut ? leftOut.types : [];
 		const positions = types.map(({ key, type }) => {
 			const known = applier.progress.positions.find(
@@ -180,11 +156,8 @@ export class ImportRun {
 			positions.map(({ version }) => version),
 			leftOut,
 		);
-		const { generation, incarnation } = described;
-		const stream = client.stream(
-			{ protocolVersion, export: name, generation, incarnation, positions },
-			call,
-		);
+		const { generation, incarnation } = offered;
+		const stream = source.stream({ generation, incarnation, positions });
 		const inbox = new Inbox();
 		readInto(inbox, stream, () => live.received()).catch((failure: unknown) => inbox.fail(failure));
 		let streamId = "";
@@ -208,10 +181,7 @@ export class ImportRun {
 				throw new ConnectError("the stream has no start", Code.Internal);
 			}
 			const { sequence } = last;
-			const acknowledged = client.acknowledge(
-				{ streamId, sequence },
-				{ ...call, timeoutMs: peeringLimits.callMs },
-			);
+			const acknowledged = source.acknowledge(streamId, sequence);
 			acknowledged.catch((failure: unknown) => inbox.fail(failure));
 			const isQuiet = last.isCurrent || last.message.case === "heartbeat";
 			if (isQuiet && inbox.isEmpty && applier.isComplete) {
@@ -220,39 +190,42 @@ export class ImportRun {
 		}
 	}
 
-	/** The types to stream, and what is left out already. */
-	#typesOf({ types: offered }: GetExportResponse) {
+	/**
+	 * The types to stream, and what is left out already. Of several versions of one type that both sides have, the last one is
+	 * requested: a region then streams all of them.
+	 */
+	#typesOf({ types: offered }: Pick<GetExportResponse, "types">) {
 		const { registry, store } = this.#options;
 		const { leftOut: recorded, leftOutTotal } = store.record;
 		const resources = recorded.filter(({ name }) => name !== "");
 		const wholeTypes = recorded.length - resources.length;
 		const leftOut = new LeftOutResources(resources, Number(leftOutTotal) - wholeTypes);
-		const types: ResourceType[] = [];
-		for (const { type, problem } of offered.slice(0, peeringLimits.types)) {
+		const types = new Map<string, ResourceType>();
+		for (const { type, problem } of offered.slice(0, peeringLimits.offeredTypes)) {
 			const key = type === undefined ? "" : gvkKey(type);
 			const registered = type && registry.get(type);
 			const reason =
 				problem === "" ? typeProblem(registered, key) : `in the other cluster: ${problem}`;
 			if (registered !== undefined && reason === undefined) {
-				types.push(registered);
+				types.set(registered.family, registered);
 			} else {
 				leftOut.add(key.slice(0, typeLength), { namespace: "", name: "" }, reason ?? "");
 			}
 		}
-		return { types, leftOut };
+		return { types: [...types.values()], leftOut };
 	}
 
 	/**
-	 * Makes the store ready for a stream: with the partition, and without copies of types that are no longer streamed. The
+	 * Makes the store ready for a stream: with the partition of an import, and without copies of types that are no longer streamed. The
 	 * positions of another incarnation, or of another content of the Export, mean nothing: all is requested again.
 	 */
 	async #prepare(
-		{ generation, incarnation }: GetExportResponse,
+		{ generation, incarnation }: Pick<GetExportResponse, "generation" | "incarnation">,
 		types: readonly ResourceType[],
-		peerCluster: string,
+		cluster: string,
 	): Promise<void> {
 		const { store } = this.#options;
-		await store.createPartition(peerCluster);
+		await store.createPartition(cluster);
 		await store.removeFamilies(new Set(types.map(({ family }) => family)));
 		const { record } = store;
 		const isSame = record.generation === generation && record.incarnation === incarnation;
@@ -298,42 +271,9 @@ export class ImportRun {
 	}
 }
 
-/** The peering has no credential. */
-class NotEstablished extends Error {}
-
-/** The Peering names another address than that for which its credential was established. */
-class AddressChanged extends Error {}
-
-/** The peer has no such export for this cluster. */
-class ExportMissing extends Error {}
-
-async function describe(
-	client: ExchangeClient,
-	name: string,
-	call: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
-): Promise<GetExportResponse> {
-	const options = { ...call, timeoutMs: peeringLimits.callMs };
-	try {
-		const described = await client.getExport({ protocolVersion, export: name }, options);
-		const { generation, incarnation } = described;
-		// Each commit of the import has both.
-		if (!isUlid(incarnation) || generation.length > peeringLimits.generationLength) {
-			throw new ProtocolViolation("the peer has sent a malformed generation or incarnation");
-		}
-		return described;
-	} catch (failure) {
-		if (failure instanceof ConnectError && failure.code === Code.NotFound) {
-			throw new ExportMissing(
-				`the other cluster has no Export of the name ${name} whose peers name this cluster`,
-			);
-		}
-		throw failure;
-	}
-}
-
 async function readInto(
 	inbox: Inbox,
-	stream: ReturnType<ExchangeClient["stream"]>,
+	stream: AsyncIterable<StreamResponse>,
 	onMessage: () => void,
 ): Promise<void> {
 	for await (const message of stream) {
@@ -344,14 +284,8 @@ async function readInto(
 }
 
 function stateOf(failure: unknown): ImportState {
-	if (failure instanceof NotEstablished) {
-		return "PeeringMissing";
-	}
-	if (failure instanceof AddressChanged) {
-		return "AddressChanged";
-	}
-	if (failure instanceof ExportMissing) {
-		return "ExportMissing";
+	if (failure instanceof ImportRefused) {
+		return failure.state;
 	}
 	if (failure instanceof PartitionTaken) {
 		return "PartitionTaken";

@@ -25,7 +25,7 @@ import {
 	tenancyFinalizer,
 } from "@plinth/resource";
 import { type Fence, type Runtime, sleep } from "@plinth/runtime";
-import type { Mutation, StorageBackend } from "@plinth/storage";
+import type { Mutation, StorageBackend, TenancyUnit } from "@plinth/storage";
 import { type PeeringRecords, removalOf, type Stored } from "../records/peering-records.ts";
 import { compareVersions } from "../versions.ts";
 
@@ -73,8 +73,12 @@ const removalsPerCommit = 45;
 const referencesMs = 5_000;
 
 /**
- * What one import has stored: its partition, the copies there, and the record of its progress. Each commit carries the fence,
- * and asserts that the partition is the one that the import has created.
+ * What one import has stored: the copies, and the record of its progress. Each commit carries the fence.
+ *
+ * - The copies of a peer are in a partition that the import has created, with their namespaces. Each commit asserts that it
+ *   is the one.
+ * - Copies of another region, whose record names that, have the region in their names. They need no partition here, and the
+ *   partition of that name, if there is one, is not touched.
  */
 export class ImportStore {
 	readonly #storage: ImportStorage;
@@ -88,11 +92,12 @@ export class ImportStore {
 	/** Opens what is stored of an import, or begins with the record. */
 	static async open(storage: ImportStorage, initial: ImportRecord): Promise<ImportStore> {
 		const { records, backend, fence } = storage;
-		const stored = await records.get("import", initial.importUid);
+		const kind = kindOf(initial);
+		const stored = await records.get(kind, initial.importUid);
 		if (stored !== undefined) {
 			return new ImportStore(storage, stored);
 		}
-		const put = records.put("import", initial.importUid, initial);
+		const put = records.put(kind, initial.importUid, initial);
 		const { resources } = await backend.commit([put], { fence });
 		return new ImportStore(storage, { value: initial, resource: resources[0] ?? put.resource });
 	}
@@ -109,9 +114,9 @@ export class ImportStore {
 	 */
 	async reload(): Promise<void> {
 		const { importUid } = this.record;
-		const stored = await this.#storage.records.get("import", importUid);
+		const stored = await this.#storage.records.get(kindOf(this.record), importUid);
 		if (stored === undefined) {
-			throw new Error(`the record of the import ${this.record.import} is gone`);
+			throw new Error(`the record of ${this.#writer} is gone`);
 		}
 		this.#stored = stored;
 	}
@@ -119,6 +124,20 @@ export class ImportStore {
 	/** The progress, as it is stored. */
 	get record(): ImportRecord {
 		return this.#stored.value;
+	}
+
+	/** Whether nothing of the import is stored but its record. */
+	get isEmpty(): boolean {
+		return (this.#isRegional ? this.record.incarnation : this.record.partitionUid) === "";
+	}
+
+	get #isRegional(): boolean {
+		return this.record.region !== "";
+	}
+
+	/** Where the copies are. */
+	get #unit(): TenancyUnit {
+		return unitOf(this.record);
 	}
 
 	/**
@@ -172,10 +191,12 @@ export class ImportStore {
 		if (added === 0) {
 			return;
 		}
-		const counts = await backend.countByTypeIn({ partition: this.record.partition });
+		const counts = await backend.countByTypeIn(this.#unit);
 		if (counts.values().reduce((sum, count) => sum + count, added) > maxCopies) {
 			throw new TooManyCopies(
-				`the other cluster exports more than the ${maxCopies} copies and namespaces that an import may have: export less, or divide it among several Exports`,
+				this.#isRegional
+					? `the region ${this.record.region} offers more than the ${maxCopies} copies of one partition that may be stored: name it in the policies of namespaces instead`
+					: `the other cluster exports more than the ${maxCopies} copies and namespaces that an import may have: export less, or divide it among several Exports`,
 			);
 		}
 	}
@@ -192,12 +213,15 @@ export class ImportStore {
 	}
 
 	/**
-	 * Creates the partition of the import, unless the import has created it.
+	 * Creates the partition of the import, unless the import has created it. Copies of another region need none.
 	 *
 	 * @param origin - the cluster that is copied from.
 	 * @throws PartitionTaken.
 	 */
 	async createPartition(cluster: string): Promise<void> {
+		if (this.#isRegional) {
+			return;
+		}
 		const { backend, runtime } = this.#storage;
 		const { partition, peering, partitionUid } = this.record;
 		const id = idOf(Partition, partition);
@@ -246,6 +270,11 @@ export class ImportStore {
 
 	/** Removes all copies, their namespaces and the partition: what the import has created, and nothing else. */
 	async removeAll(progress: Partial<ImportRecord>): Promise<void> {
+		if (this.#isRegional) {
+			await this.removeFamilies(new Set());
+			await this.#commit([], { ...progress, ...nothingStored });
+			return;
+		}
 		const { backend } = this.#storage;
 		const { partition, partitionUid } = this.record;
 		const stored = await backend.lookup(idOf(Partition, partition), { consistency: "strong" });
@@ -267,15 +296,12 @@ export class ImportStore {
 
 	/** The number of copies, by type key. */
 	async counts(): Promise<ReadonlyMap<string, number>> {
-		const { backend } = this.#storage;
-		const { partition, partitionUid } = this.record;
-		return partitionUid === "" ? new Map() : copyCounts(backend, partition);
+		return copyCounts(this.#storage.backend, this.record);
 	}
 
 	async #families(): Promise<readonly FamilyLike[]> {
 		const { backend } = this.#storage;
-		const { partition } = this.record;
-		const counts = await backend.countByTypeIn({ partition }, { consistency: "strong" });
+		const counts = await backend.countByTypeIn(this.#unit, { consistency: "strong" });
 		return [...counts.keys()].map((key) => {
 			const [group = "", , kind = ""] = key.split(".");
 			return { group, kind };
@@ -285,8 +311,8 @@ export class ImportStore {
 	/** The copies of a family, in pages. */
 	async *#copiesOf(family: FamilyLike): AsyncGenerator<readonly Resource[]> {
 		const { backend } = this.#storage;
-		const tenancy = { partition: this.record.partition, namespace: "*" };
-		const query = { type: family, tenancy, namePrefix: "" };
+		const { partition, region } = this.#unit;
+		const query = { type: family, tenancy: { partition, namespace: "*" }, namePrefix: "", region };
 		const snapshot = await backend.snapshot(query, { consistency: "strong", heldBy: {} });
 		try {
 			let page: Resource[] = [];
@@ -367,7 +393,7 @@ export class ImportStore {
 	): Promise<void> {
 		const { backend, records, fence } = this.#storage;
 		const value = create(ImportRecordSchema, { ...this.record, ...progress });
-		const put = records.put("import", value.importUid, value, this.#stored);
+		const put = records.put(kindOf(value), value.importUid, value, this.#stored);
 		const all = [put, ...mutations, ...(asserts ? this.#assertPartition() : [])];
 		const { resources } = await backend.commit(all, { fence, writtenBy: this.#writer });
 		this.#stored = { value, resource: resources[0] ?? put.resource };
@@ -375,11 +401,16 @@ export class ImportStore {
 
 	#assertPartition(): readonly Mutation[] {
 		const { partition, partitionUid } = this.record;
-		return [{ op: "assert", id: idOf(Partition, partition), uid: partitionUid }];
+		return this.#isRegional
+			? []
+			: [{ op: "assert", id: idOf(Partition, partition), uid: partitionUid }];
 	}
 
 	get #writer(): string {
-		return `import ${this.record.import}`;
+		const { region, partition } = this.record;
+		return this.#isRegional
+			? `copies of partition ${partition} of region ${region}`
+			: `import ${this.record.import}`;
 	}
 
 	async #lookup(copy: Resource): Promise<Resource | undefined> {
@@ -390,7 +421,7 @@ export class ImportStore {
 	async #addNamespace({ id, origin }: Resource, added: Map<string, Mutation>): Promise<void> {
 		const { backend, runtime } = this.#storage;
 		const { namespace = "", partition = "" } = id?.tenancy ?? {};
-		if (namespace === "" || added.has(namespace)) {
+		if (this.#isRegional || namespace === "" || added.has(namespace)) {
 			return;
 		}
 		const namespaceId = idOf(Namespace, namespace, { partition });
@@ -411,13 +442,25 @@ export class ImportStore {
 	}
 }
 
-/** The number of copies in the partition of an import, by type key. */
+/** The number of copies that an import has stored, by type key. */
 export async function copyCounts(
 	backend: Pick<StorageBackend, "countByTypeIn">,
-	partition: string,
+	record: ImportRecord,
 ): Promise<ReadonlyMap<string, number>> {
-	const counts = await backend.countByTypeIn({ partition });
+	if (record.region === "" && record.partitionUid === "") {
+		return new Map();
+	}
+	const counts = await backend.countByTypeIn(unitOf(record));
 	return new Map([...counts].filter(([key]) => key !== Namespace.key));
+}
+
+/** Where the copies of an import are. */
+function unitOf({ partition, region }: ImportRecord): TenancyUnit {
+	return region === "" ? { partition } : { partition, region };
+}
+
+function kindOf({ region }: ImportRecord): "import" | "regional" {
+	return region === "" ? "import" : "regional";
 }
 
 const nothingStored = { partitionUid: "", positions: [], generation: "", incarnation: "" };

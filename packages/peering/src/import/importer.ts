@@ -11,7 +11,6 @@ import {
 import { decodeShared, type ResourceType, type TypeRegistry } from "@plinth/resource";
 import { CopyCheck } from "@plinth/resource-service";
 import {
-	Backoff,
 	type LeaseHold,
 	type LeaseManager,
 	type Logger,
@@ -29,7 +28,10 @@ import type { PeerCredentials } from "../trust/peer-credentials.ts";
 import { Import, Peering } from "../types.ts";
 import { ImportRun } from "./import-run.ts";
 import { type CopyReferences, ImportStore } from "./import-store.ts";
-import { type ImportState, LiveImport } from "./live-import.ts";
+import { LiveImport } from "./live-import.ts";
+import { peerSource } from "./peer-source.ts";
+import { runUnderLease } from "./run-under-lease.ts";
+import { type RunningState, runningState } from "./running-state.ts";
 
 /** Options of `Importer`. */
 export interface ImporterOptions {
@@ -69,21 +71,10 @@ interface Declared<Data> {
 	readonly data: Data;
 }
 
-/** The state of an import that this server runs. Durations are in milliseconds. */
-export interface RunningImport {
+/** The state of an import that this server runs. */
+export interface RunningImport extends RunningState {
 	/** The name of the Import. */
 	readonly name: string;
-	readonly state: ImportState;
-	/** For how long the copies have been behind; -1 if they were never complete. */
-	readonly lagMs: number;
-	/** How long ago the peer was heard; -1 if never. */
-	readonly ageMs: number;
-	/** Messages that were received since the import was started here, heartbeats included. */
-	readonly messages: number;
-	/** Resources and types that could not be copied. */
-	readonly leftOut: number;
-	/** The number of copies, by type key. */
-	readonly copies: ReadonlyMap<string, number>;
 }
 
 /** A run of an import. */
@@ -122,43 +113,22 @@ export class Importer {
 
 	/** The state of each import that this server runs. */
 	async state(): Promise<readonly RunningImport[]> {
-		const running = [...this.#running.values()];
 		return Promise.all(
-			running.map(async ({ live, store }) => ({
-				name: store.record.import,
-				state: live.state,
-				lagMs: live.lagMs,
-				ageMs: live.ageMs,
-				messages: live.messages,
-				leftOut: Number(store.record.leftOutTotal),
-				copies: await store.counts(),
+			[...this.#running.values()].map(async (each) => ({
+				name: each.store.record.import,
+				...(await runningState(each)),
 			})),
 		);
 	}
 
 	/** Runs until the signal aborts. Waits for the lease only once there is a Peering or an Import. Never rejects. */
 	async run(signal: AbortSignal): Promise<void> {
-		const { leases, logger, runtime } = this.#options;
-		const { clock, random } = runtime;
-		const backoff = new Backoff({ clock, random, baseMs: 100, maxMs: 10_000 });
-		while (!signal.aborted) {
-			try {
-				await this.#firstDeclared(signal);
-				const hold = await leases.acquire(leaseName, signal);
-				try {
-					using linked = linkedSignal(signal, hold.signal);
-					await this.#lead(hold, linked.signal);
-				} finally {
-					await hold.release();
-				}
-			} catch (err) {
-				if (signal.aborted) {
-					return;
-				}
-				logger.warn({ err }, "the imports are started again");
-			}
-			await backoff.wait(signal).catch(() => {});
-		}
+		await runUnderLease({
+			...this.#options,
+			...{ leaseName, signal, what: "the imports are started again" },
+			isNeeded: (ended) => this.#firstDeclared(ended),
+			lead: (hold, ended) => this.#lead(hold, ended),
+		});
 	}
 
 	/** Resolves when there is a Peering or an Import, or a record of what an import has stored. */
@@ -287,7 +257,7 @@ export class Importer {
 		signal: AbortSignal,
 		onFenced: (reason: unknown) => void,
 	): Promise<void> {
-		const { identity, runtime, credentials } = this.#options;
+		const { identity, runtime, credentials, connect, registry, logger } = this.#options;
 		const established = peering && (await credentials.of(peering.uid));
 		const key = [
 			...[resource.generation, peering?.uid, peering?.resource.generation],
@@ -307,14 +277,18 @@ export class Importer {
 		}
 		const live = new LiveImport(runtime.clock);
 		const end = new AbortController();
-		const run = new ImportRun({
-			...this.#options,
-			...{ store, live, check: this.#check },
+		const source = peerSource({
 			peering: peering
 				? { name: peering.name, isDeclared: true, ...peering.data }
 				: { name: data.peer, isDeclared: false, address: "", ca: "" },
+			target: () => store.record,
 			credential: async () => peering && credentials.of(peering.uid),
 			ownCluster: (await identity.get()).uid,
+			connect,
+		});
+		const run = new ImportRun({
+			...{ store, live, source, registry, runtime, logger, check: this.#check },
+			fields: { import: name },
 			onState: () => this.#notify(),
 		});
 		const both = AbortSignal.any([signal, end.signal]);

@@ -9,7 +9,13 @@ import { incomingCopy } from "./incoming-copy.ts";
 
 const ulid = () => newUlid(systemRuntime);
 const [home, peer, own] = [ulid(), ulid(), ulid()];
-const place = { partition: "west", peering: "west", peerCluster: peer, ownCluster: own };
+const place = {
+	kind: "peer",
+	partition: "west",
+	peering: "west",
+	peerCluster: peer,
+	ownCluster: own,
+} as const;
 const check = new CopyCheck(new TypeRegistry([Good]));
 
 function sent(change: (resource: Resource) => void = () => {}): Resource {

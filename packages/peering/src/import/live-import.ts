@@ -19,6 +19,8 @@ export type ImportState =
 	| "PeeringRemoved"
 	/** The peer has no such export for this cluster. The copies are removed. */
 	| "ExportMissing"
+	/** The region does not offer the partition to this one. The copies are removed. */
+	| "NotOffered"
 	/** The partition exists already. */
 	| "PartitionTaken"
 	/** The peer exports more than an import may have. */

@@ -11,12 +11,13 @@ import {
 	PeeringReportSchema,
 	type PeeringService,
 } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
-import { decodeShared, idOf, labelProblem, resourceOf } from "@plinth/resource";
+import { decodeShared, idOf, labelProblem, Partition, resourceOf } from "@plinth/resource";
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { copyCounts } from "../import/import-store.ts";
 import type { Importer } from "../import/importer.ts";
 import { PeeringRecords } from "../records/peering-records.ts";
+import type { RegionalCopies } from "../regional/regional-copies.ts";
 import type { PeerAccess } from "../trust/peer-access.ts";
 import type { PeerCredentials } from "../trust/peer-credentials.ts";
 import { decodeToken, encodeToken, type PeeringToken } from "../trust/peering-token.ts";
@@ -30,6 +31,8 @@ export interface PeeringServiceOptions {
 	readonly access: PeerAccess;
 	readonly credentials: PeerCredentials;
 	readonly importer: Pick<Importer, "live">;
+	/** The copies of other regions, if the server is of one region of a service. */
+	readonly regional: Pick<RegionalCopies, "live"> | undefined;
 	/** The address at which peers reach this server, unless a request names another one. */
 	readonly address: () => string;
 	readonly runtime: Runtime;
@@ -176,6 +179,32 @@ async function reports(
 			);
 		}
 	}
+	return [...reported, ...(await regionReports(options, call))];
+}
+
+/** What is known of the copies of other regions, of the partitions whose names the caller may read. */
+async function regionReports(
+	options: PeeringServiceOptions,
+	call: HandlerContext,
+): Promise<PeeringReport[]> {
+	const { backend, runtime, read } = options;
+	const records = await new PeeringRecords(backend, runtime).all("regional");
+	const regions = Map.groupBy(records, ({ value }) => value.region);
+	const reported: PeeringReport[] = [];
+	for (const [name, own] of [...regions].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+		const imports: ImportReport[] = [];
+		for (const { value } of own) {
+			// There may be no partition of that name here.
+			if ((await accessTo(read(idOf(Partition, value.partition), call))) !== "denied") {
+				imports.push(await importReport(options, value));
+			}
+		}
+		if (imports.length > 0) {
+			const role = PeeringReport_Role.REGION;
+			imports.sort((a, b) => (a.partition < b.partition ? -1 : 1));
+			reported.push(create(PeeringReportSchema, { name, role, isEstablished: true, imports }));
+		}
+	}
 	return reported;
 }
 
@@ -202,13 +231,14 @@ async function accessTo(reading: Promise<unknown>): Promise<ReadAccess> {
 
 /** The state of an import: as it is if this server runs it, and as it was recorded otherwise. */
 async function importReport(
-	{ backend, importer, runtime }: PeeringServiceOptions,
+	{ backend, importer, regional, runtime }: PeeringServiceOptions,
 	record: ImportRecord,
 ): Promise<ImportReport> {
-	const live = importer.live(record.importUid);
+	const live =
+		record.region === "" ? importer.live(record.importUid) : regional?.live(record.importUid);
 	const sinceMs = (ms: bigint) =>
 		ms === 0n ? -1 : Math.max(0, Math.floor(runtime.clock.now() - Number(ms)));
-	const counts = record.partitionUid === "" ? [] : await copyCounts(backend, record.partition);
+	const counts = await copyCounts(backend, record);
 	return create(ImportReportSchema, {
 		name: record.import,
 		export: record.export,

@@ -25,6 +25,9 @@ export function clonePeeringRecord(message: PeeringRecord): PeeringRecord {
     case "import":
       copy.record = { case: "import", value: cloneImportRecord(message.record.value) };
       break;
+    case "regional":
+      copy.record = { case: "regional", value: cloneImportRecord(message.record.value) };
+      break;
     default:
       copy.record = { ...message.record };
   }
@@ -112,6 +115,8 @@ export function cloneImportRecord(message: ImportRecord): ImportRecord {
   copy.leftOut = copyItems(message.leftOut, cloneLeftOut);
   copy.snapshots = message.snapshots;
   copy.resumptions = message.resumptions;
+  copy.region = message.region;
+  copy.deploymentUid = message.deploymentUid;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

@@ -3,6 +3,7 @@
 /* eslint-disable */
 
 import type { Namespace, Partition } from "./tenancy_pb.ts";
+import { cloneCopyPolicy } from "../../meta/v1/copy_policy_clone.ts";
 import type { UnknownField } from "@bufbuild/protobuf";
 
 /**
@@ -11,6 +12,9 @@ import type { UnknownField } from "@bufbuild/protobuf";
 export function clonePartition(message: Partition): Partition {
   const copy = { $typeName: message.$typeName } as Partition;
   copy.description = message.description;
+  if (message.copies !== undefined) {
+    copy.copies = cloneCopyPolicy(message.copies);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -23,6 +27,9 @@ export function clonePartition(message: Partition): Partition {
 export function cloneNamespace(message: Namespace): Namespace {
   const copy = { $typeName: message.$typeName } as Namespace;
   copy.description = message.description;
+  if (message.copies !== undefined) {
+    copy.copies = cloneCopyPolicy(message.copies);
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }

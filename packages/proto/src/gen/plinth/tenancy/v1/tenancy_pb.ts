@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { CopyPolicy } from "../../meta/v1/copy_policy_pb.ts";
+import { file_plinth_meta_v1_copy_policy } from "../../meta/v1/copy_policy_pb.ts";
 import { file_plinth_resource_v1_annotations } from "../../resource/v1/annotations_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -11,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file plinth/tenancy/v1/tenancy.proto.
  */
 export const file_plinth_tenancy_v1_tenancy: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wbGludGgvdGVuYW5jeS92MS90ZW5hbmN5LnByb3RvEhFwbGludGgudGVuYW5jeS52MSIoCglQYXJ0aXRpb24SEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIASIoCglOYW1lc3BhY2USEwoLZGVzY3JpcHRpb24YASABKAk6BqK7GAIIAkqpAQpgCgIEABIEBwALARpUIFBhcnRpdGlvbiBpcyB0aGUgb3V0ZXIgdW5pdCBvZiB0ZW5hbmN5LiBFdmVyeSBwYXJ0aXRpb24gaGFzIGEgbmFtZXNwYWNlIGBkZWZhdWx0YC4KCkUKAgQBEgQOABIBGjkgTmFtZXNwYWNlIGlzIHRoZSBpbm5lciB1bml0IG9mIHRlbmFuY3ksIGluIGEgcGFydGl0aW9uLgpiBnByb3RvMw", [file_plinth_resource_v1_annotations]);
+  fileDesc("Ch9wbGludGgvdGVuYW5jeS92MS90ZW5hbmN5LnByb3RvEhFwbGludGgudGVuYW5jeS52MSJUCglQYXJ0aXRpb24SEwoLZGVzY3JpcHRpb24YASABKAkSKgoGY29waWVzGGQgASgLMhoucGxpbnRoLm1ldGEudjEuQ29weVBvbGljeToGorsYAggBIlQKCU5hbWVzcGFjZRITCgtkZXNjcmlwdGlvbhgBIAEoCRIqCgZjb3BpZXMYZCABKAsyGi5wbGludGgubWV0YS52MS5Db3B5UG9saWN5OgaiuxgCCAJK5gIKYAoCBAASBAgADgEaVCBQYXJ0aXRpb24gaXMgdGhlIG91dGVyIHVuaXQgb2YgdGVuYW5jeS4gRXZlcnkgcGFydGl0aW9uIGhhcyBhIG5hbWVzcGFjZSBgZGVmYXVsdGAuCgpMCgQEAAIBEgMNAikaPyBUaGUgcmVnaW9ucyB0aGF0IGhvbGQgY29waWVzIG9mIGFsbCB0aGF0IGlzIGluIHRoZSBwYXJ0aXRpb24uCgpFCgIEARIEEQAXARo5IE5hbWVzcGFjZSBpcyB0aGUgaW5uZXIgdW5pdCBvZiB0ZW5hbmN5LCBpbiBhIHBhcnRpdGlvbi4KCm0KBAQBAgESAxYCKRpgIEZ1cnRoZXIgcmVnaW9ucywgYmVzaWRlcyB0aG9zZSBvZiB0aGUgcGFydGl0aW9uLCB0aGF0IGhvbGQgY29waWVzIG9mIHdoYXQgaXMgaW4gdGhlIG5hbWVzcGFjZS4KYgZwcm90bzM", [file_plinth_meta_v1_copy_policy, file_plinth_resource_v1_annotations]);
 
 /**
  * Partition is the outer unit of tenancy. Every partition has a namespace `default`.
@@ -23,6 +25,13 @@ export type Partition = Message<"plinth.tenancy.v1.Partition"> & {
    * @generated from field: string description = 1;
    */
   description: string;
+
+  /**
+   * The regions that hold copies of all that is in the partition.
+   *
+   * @generated from field: plinth.meta.v1.CopyPolicy copies = 100;
+   */
+  copies?: CopyPolicy | undefined;
 };
 
 /**
@@ -42,6 +51,13 @@ export type Namespace = Message<"plinth.tenancy.v1.Namespace"> & {
    * @generated from field: string description = 1;
    */
   description: string;
+
+  /**
+   * Further regions, besides those of the partition, that hold copies of what is in the namespace.
+   *
+   * @generated from field: plinth.meta.v1.CopyPolicy copies = 100;
+   */
+  copies?: CopyPolicy | undefined;
 };
 
 /**

@@ -1,0 +1,1 @@
+export * from "@plinth/proto/gen/plinth/meta/v1/regional_copy_service_clone.js";
