@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
+import { Deployment } from "@plinth/db-constraint";
 import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
 import {
 	type ImportReport,
@@ -21,11 +22,19 @@ export const patiently = { timeout: 300_000, interval: 50 };
 /** The deployment of the service `music` in one region. Its server can be stopped and started again. */
 export class TestRegion {
 	readonly region: string;
+	/** The address of the internal listener. */
+	readonly internal: string;
 	readonly #start: () => Promise<Server>;
 	server: Server;
 
-	private constructor(region: string, start: () => Promise<Server>, server: Server) {
+	private constructor(
+		region: string,
+		internalPort: number,
+		start: () => Promise<Server>,
+		server: Server,
+	) {
 		this.region = region;
+		this.internal = `http://127.0.0.1:${internalPort}`;
 		this.#start = start;
 		this.server = server;
 	}
@@ -48,7 +57,13 @@ export class TestRegion {
 			});
 			return server;
 		};
-		return new TestRegion(region, start, await start());
+		return new TestRegion(region, internalPort, start, await start());
+	}
+
+	/** The uid of the deployment in the registry. */
+	async uid(meta: Server): Promise<string> {
+		const { resource } = await meta.client.read({ id: idOf(Deployment, `music-${this.region}`) });
+		return resource?.id?.uid ?? "";
 	}
 
 	/** Starts the server again, after it was stopped. */
