@@ -1,6 +1,7 @@
 import { type Client, Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import { ResourceService } from "@plinth/proto";
+import { RegionalCopyService } from "@plinth/proto/gen/plinth/meta/v1/regional_copy_service_pb.js";
 import { PeerExchangeService } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { PeeringService } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
 import { Namespace, newUlid, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
@@ -14,9 +15,9 @@ import type { SeededRuntime } from "@plinth/runtime/testing";
 import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import type { ConnectPeer } from "../connect.ts";
 import { createPeerings } from "../peering.ts";
+import { createRegionalCopies, type RegionalCopiesOptions } from "../regional/regional-copies.ts";
 import { peeringTypes } from "../types.ts";
 import { Good } from "./goods.fixture.ts";
-import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 
 /** A server of a simulated cluster. */
 interface SimulatedServer {
@@ -31,7 +32,11 @@ export interface ClusterOptions {
 	readonly name: string;
 	readonly runtime: SeededRuntime;
 	readonly connect: ConnectPeer;
-	readonly fault: PlantedFault | undefined;
+	/** Plants a fault in the storage that the peerings use. */
+	readonly withFault: (backend: StorageBackend) => StorageBackend;
+	/** The region that the cluster is of a service, if it is one; its uid is the incarnation of the storage. */
+	readonly region?: Omit<RegionalCopiesOptions["own"], "uid"> &
+		Pick<RegionalCopiesOptions, "regions">;
 	/** Throws at times, as a storage that can't be reached. */
 	readonly mayFail: () => void;
 }
@@ -58,6 +63,11 @@ export class SimulatedCluster {
 		this.#incarnation = newUlid(options.runtime);
 	}
 
+	/** The incarnation of its storage. */
+	get incarnation(): string {
+		return this.#incarnation;
+	}
+
 	get isUp(): boolean {
 		return this.#server !== undefined;
 	}
@@ -71,7 +81,7 @@ export class SimulatedCluster {
 	}
 
 	async start(): Promise<void> {
-		const { runtime, connect, fault, mayFail } = this.#options;
+		const { runtime, connect, withFault, mayFail, region } = this.#options;
 		const stored = this.backend;
 		const failing = decorateBackend(stored, {
 			async commit(mutations, options) {
@@ -81,7 +91,7 @@ export class SimulatedCluster {
 				return result;
 			},
 		});
-		const backend = withFault(failing, fault, mayFail);
+		const backend = withFault(failing);
 		const registry: TypeRegistry = new TypeRegistry([
 			...[Partition, Namespace, Tombstone, Good],
 			...peeringTypes(() => registry),
@@ -124,11 +134,25 @@ export class SimulatedCluster {
 			router.service(ResourceService, resources);
 			router.service(PeeringService, service);
 		}, runtime);
-		const exchange = createInProcessTransport(
-			(router) => router.service(PeerExchangeService, peerings.exchangeService),
-			runtime,
+		const uid = this.#incarnation;
+		const copiers =
+			region === undefined
+				? []
+				: [1, 2].map(() =>
+						createRegionalCopies({
+							...{ ...options, own: { ...region, uid: async () => uid } },
+							regions: region.regions,
+						}),
+					);
+		const exchange = createInProcessTransport((router) => {
+			router.service(PeerExchangeService, peerings.exchangeService);
+			for (const { service: copies } of copiers.slice(0, 1)) {
+				router.service(RegionalCopyService, copies);
+			}
+		}, runtime);
+		const running = Promise.all(
+			[peerings, standby, ...copiers].map((each) => each.run(end.signal)),
 		);
-		const running = Promise.all([peerings.run(end.signal), standby.run(end.signal)]);
 		this.#server = {
 			client: createInProcessClient(ResourceService, transport),
 			peerings: createInProcessClient(PeeringService, transport),
@@ -150,6 +174,7 @@ export class SimulatedCluster {
 	/** Another server runs the imports from now on. */
 	revokeLease(): void {
 		this.#leases.revoke("peering-imports");
+		this.#leases.revoke("regional-copies");
 	}
 
 	async takeBackup(): Promise<void> {

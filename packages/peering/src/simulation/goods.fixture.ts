@@ -7,14 +7,14 @@ import { GoodSchema } from "../../testdata/gen/acme/goods/v1/goods_pb.ts";
 export const Good = defineType(GoodSchema);
 
 /** The ID of a good of a cluster. */
-export function goodId(name: string, partition = "default") {
-	return idOf(Good, name, { partition });
+export function goodId(name: string, partition = "default", namespace = "default") {
+	return idOf(Good, name, { partition, namespace });
 }
 
 /** A good, with a secret that may not leave its cluster. */
-export function good(name: string, note: string): Resource {
+export function good(name: string, note: string, namespace = "default"): Resource {
 	const data = create(GoodSchema, { note, secret: `secret of ${name}` });
-	return resourceOf(Good, { id: goodId(name), data });
+	return resourceOf(Good, { id: goodId(name, "default", namespace), data });
 }
 
 /** Names that no export has. */

@@ -1,27 +1,23 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
-import type {
-	StreamRequest,
-	StreamResponse,
-} from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import type { Random } from "@plinth/runtime";
 import type { SeededRuntime } from "@plinth/runtime/testing";
 
-/** What a network does to the calls between two clusters. */
-export interface NetworkOptions {
+/** What a network does to the calls between two clusters, whose streams have such requests and responses. */
+export interface NetworkOptions<Request, Response> {
 	readonly runtime: SeededRuntime;
 	readonly random: Random;
 	/** Whether it breaks now. */
 	readonly isFaulty: () => boolean;
 	/** Sees each message that leaves the called cluster. */
-	readonly onSent: (message: StreamResponse) => void;
+	readonly onSent: (message: Response) => void;
 	/** Changes a request for a stream: a planted fault. */
-	readonly changeRequest?: ((request: StreamRequest) => Promise<void>) | undefined;
+	readonly changeRequest?: ((request: Request) => Promise<void>) | undefined;
 }
 
 /** A transport over a network that loses requests and responses, and breaks streams. */
-export function faultyTransport(
+export function faultyTransport<Request, Response>(
 	inner: () => Transport,
-	{ runtime, random, isFaulty, onSent, changeRequest }: NetworkOptions,
+	{ runtime, random, isFaulty, onSent, changeRequest }: NetworkOptions<Request, Response>,
 ): Transport {
 	const lost = () => new ConnectError("the network has lost it", Code.Unavailable);
 	const mayFail = async (share: number) => {
@@ -43,7 +39,7 @@ export function faultyTransport(
 			await mayFail(0.1);
 			const changed = (async function* () {
 				for await (const request of input) {
-					await changeRequest?.(request as unknown as StreamRequest);
+					await changeRequest?.(request as unknown as Request);
 					yield request;
 				}
 			})();
@@ -57,7 +53,7 @@ export function faultyTransport(
 			);
 			const messages = (async function* () {
 				for await (const message of response.message) {
-					onSent(message as unknown as StreamResponse);
+					onSent(message as unknown as Response);
 					await mayFail(0.03);
 					yield message;
 				}

@@ -1,7 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import type { StreamResponse } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import type {
+	StreamRequest,
+	StreamResponse,
+} from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { ExportSchema, ImportSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_pb.js";
 import { decodeShared, idOf, resourceOf, typeOf } from "@plinth/resource";
 import type { Random } from "@plinth/runtime";
@@ -11,8 +14,8 @@ import { Export, Import } from "../types.ts";
 import { compareVersions } from "../versions.ts";
 import { SimulatedCluster } from "./cluster.fixture.ts";
 import { contentOf, Good, good, goodId, privatePrefix } from "./goods.fixture.ts";
-import { faultyTransport } from "./network.fixture.ts";
-import type { PlantedFault } from "./planted-faults.fixture.ts";
+import { faultyTransport, type NetworkOptions } from "./network.fixture.ts";
+import { type PlantedFault, withFault } from "./planted-faults.fixture.ts";
 
 /** The result of a simulation. */
 export interface SimulationResult {
@@ -79,7 +82,13 @@ class Simulation {
 						throw new StorageUnavailable("the storage can't be reached");
 					}
 				};
-				return [name, new SimulatedCluster({ name, runtime, connect, fault, mayFail })];
+				return [
+					name,
+					new SimulatedCluster({
+						...{ name, runtime, connect, mayFail },
+						withFault: (backend) => withFault(backend, fault, mayFail),
+					}),
+				];
 			}),
 		);
 	}
@@ -320,15 +329,15 @@ class Simulation {
 	}
 
 	#transport(from: string, to: string) {
-		const options = {
+		const options: NetworkOptions<StreamRequest, StreamResponse> = {
 			runtime: this.#runtime,
 			random: this.#random,
 			isFaulty: () => this.#isFaulty,
-			onSent: (message: StreamResponse) => this.#sent(to, from, message),
+			onSent: (message) => this.#sent(to, from, message),
 		};
 		const loses = this.#fault === "resumes lose what has changed meanwhile";
 		const backend = () => this.#cluster(to).backend;
-		return faultyTransport(() => this.#cluster(to).server.exchange, {
+		return faultyTransport<StreamRequest, StreamResponse>(() => this.#cluster(to).server.exchange, {
 			...options,
 			...(loses && {
 				changeRequest: async (request) => {
