@@ -15,6 +15,7 @@ import {
 	type KeyQuery,
 	ownerIndex,
 	type Queries,
+	type Reader,
 	type ReferenceLike,
 	referenceIndex,
 	referenceKey,
@@ -53,9 +54,14 @@ const target: fc.Arbitrary<Reference> = fc
 	.map(([{ type }, tenancy, name]) =>
 		referenceTo({ type, name, tenancy: type.kind === "Label" ? { partition: "p" } : tenancy }),
 	);
+/** Most resources are at home. */
+const region = fc.option(fc.constantFrom("us", "eu"), { nil: undefined, freq: 2 });
+/** What a reader reads: mostly what is at home. */
+const readRegion = fc.constantFrom("", "", "", "us", "eu", "asia", "*");
 const album: fc.Arbitrary<Resource> = fc
 	.record({
 		name,
+		region,
 		tenancy,
 		owner: fc.option(name, { nil: undefined }),
 		label: fc.option(target, { nil: undefined, freq: 3 }),
@@ -63,9 +69,9 @@ const album: fc.Arbitrary<Resource> = fc
 		path: fc.constantFrom("a", "a/b", "a/b/c", "ab", "b/a", "", "a//b", "none", "__proto__"),
 		title: fc.constantFrom("one", "one two", "two one", "tw", "fails", "one one", ""),
 	})
-	.map(({ name, tenancy, owner, label, ...rest }) =>
+	.map(({ name, region, tenancy, owner, label, ...rest }) =>
 		resourceOf(Album, {
-			id: idOf(Album, name, tenancy),
+			id: { ...idOf(Album, name, tenancy), ...(region && { region }) },
 			...(owner && { owner: idOf(Artist, owner, tenancy) }),
 			data: create(AlbumSchema, { ...rest, ...(label && { label }) }),
 		}),
@@ -124,76 +130,102 @@ const insert = album.map(
 const remove = album.map(
 	(resource): Step =>
 		({ cache, model }) => {
-			const present = model.get(idKey(resource));
+			const present = model.get(idKey(resource), undefined, resource.id?.region);
 			expect(cache.delete(resource)).toBe(present);
 			model.delete(resource);
 		},
 );
 
-const getById = album.map(
-	(resource): Step =>
+const getById = fc.tuple(album, readRegion).map(
+	([resource, region]): Step =>
 		({ cache, model }) => {
-			expect(cache.get(Album, resource.id ?? {})?.resource).toBe(model.get(idKey(resource)));
-			expect(cache.parents(Album, resource.id ?? {}).map(resourceOfItem)).toEqual(
-				[model.get(idKey(resource))].filter((present) => present !== undefined),
+			const id = resource.id ?? {};
+			const expected = model.get(idKey(resource), undefined, resource.id?.region);
+			expect(cache.get(Album, id)?.resource).toBe(expected);
+			expect(cache.parents(Album, id).map(resourceOfItem)).toEqual(
+				[expected].filter((present) => present !== undefined),
 			);
+			const unnamed = idOf(Album, resource.id?.name ?? "", resource.id?.tenancy);
+			const there = model.get(idKey(resource), undefined, region);
+			expect(cache.get(Album, { ...unnamed, region })?.resource).toBe(there);
+			expect(cache.inRegion(region).get(Album, unnamed)?.resource).toBe(there);
 		},
 );
 
 /** What a reader of an index asks, and the key that the model asks for. */
 const question = fc.oneof(
-	fc.tuple(fc.constantFrom(...referenceIndexes), reference).map(([index, target]) => ({
-		index,
-		key: referenceKey(target),
-		list: (cache: Cache<Queries>) => cache.list(index, target),
-		iterate: (cache: Cache<Queries>) => cache.iterate(index, target),
-		get: (cache: Cache<Queries>) => cache.get(index, target),
-		parents: (cache: Cache<Queries>) => cache.parents(index, target),
+	fc
+		.tuple(fc.constantFrom(...referenceIndexes), reference, readRegion)
+		.map(([index, target, region]) => ({
+			...{ index, region },
+			key: referenceKey(target),
+			list: (cache: Cache<Queries>) => reader(cache, region).list(index, target),
+			iterate: (cache: Cache<Queries>) => reader(cache, region).iterate(index, target),
+			get: (cache: Cache<Queries>) => reader(cache, region).get(index, target),
+			parents: (cache: Cache<Queries>) => reader(cache, region).parents(index, target),
+		})),
+	fc.tuple(fc.constantFrom(...keyIndexes), keyQuery, readRegion).map(([index, key, region]) => ({
+		...{ index, key, region },
+		list: (cache: Cache<Queries>) => reader(cache, region).list(index, key),
+		iterate: (cache: Cache<Queries>) => reader(cache, region).iterate(index, key),
+		get: (cache: Cache<Queries>) => reader(cache, region).get(index, key),
+		parents: (cache: Cache<Queries>) => reader(cache, region).parents(index, key),
 	})),
-	fc.tuple(fc.constantFrom(...keyIndexes), keyQuery).map(([index, key]) => ({
-		index,
-		key,
-		list: (cache: Cache<Queries>) => cache.list(index, key),
-		iterate: (cache: Cache<Queries>) => cache.iterate(index, key),
-		get: (cache: Cache<Queries>) => cache.get(index, key),
-		parents: (cache: Cache<Queries>) => cache.parents(index, key),
-	})),
-	idPart.map((part) => ({
-		index: undefined,
+	fc.tuple(idPart, readRegion).map(([part, region]) => ({
+		...{ index: undefined, region },
 		key: idQuery(part),
-		list: (cache: Cache<Queries>) => cache.list(Album, part),
-		iterate: (cache: Cache<Queries>) => cache.iterate(Album, part),
+		list: (cache: Cache<Queries>) => cache.list(Album, { ...part, region }),
+		iterate: (cache: Cache<Queries>) => cache.iterate(Album, { ...part, region }),
+	})),
+	fc.tuple(idPart, readRegion).map(([part, region]) => ({
+		...{ index: undefined, region },
+		key: idQuery(part),
+		list: (cache: Cache<Queries>) => reader(cache, region).list(Album, part),
+		iterate: (cache: Cache<Queries>) => reader(cache, region).iterate(Album, part),
 	})),
 );
 
+/** The cache itself for what is at home. */
+function reader(cache: Cache<Queries>, region: string): Reader<Queries> {
+	return region === "" ? cache : cache.inRegion(region);
+}
+
 const list = question.map(
-	({ index, key, list }): Step =>
+	({ index, key, region, list }): Step =>
 		({ cache, model }) => {
-			sameItems(list(cache), model.list(key, index));
+			sameItems(list(cache), model.list(key, index, region));
 		},
 );
 
 const getOrParents = question.map(
 	(asked): Step =>
 		({ cache, model }) => {
-			const { key, index } = asked;
+			const { key, index, region } = asked;
 			if (index === undefined) {
 				return;
 			}
 			if (isKeyPrefix(key)) {
-				expect(() => asked.get(cache)).toThrow(IndexError);
-				expect(() => asked.parents(cache)).toThrow(IndexError);
+				// A region without copies has nothing that could fail.
+				if (region === "" || region === "*") {
+					expect(() => asked.get(cache)).toThrow(IndexError);
+					expect(() => asked.parents(cache)).toThrow(IndexError);
+				}
+			} else if (region === "*") {
+				// The parents are ordered in each region.
+				const parents = ["", "eu", "us"].flatMap((each) => model.parents(key, index, each));
+				expect(asked.get(cache)?.resource).toBe(model.get(key, index, region));
+				sameItems(asked.parents(cache), parents);
 			} else {
-				expect(asked.get(cache)?.resource).toBe(model.get(key, index));
-				sameItems(asked.parents(cache), model.parents(key, index));
+				expect(asked.get(cache)?.resource).toBe(model.get(key, index, region));
+				sameItems(asked.parents(cache), model.parents(key, index, region));
 			}
 		},
 );
 
 const open = question.map(
-	({ index, key, iterate }): Step =>
+	({ index, key, region, iterate }): Step =>
 		({ cache, model, open }) => {
-			open.push({ items: iterate(cache), expected: model.list(key, index) });
+			open.push({ items: iterate(cache), expected: model.list(key, index, region) });
 		},
 );
 
@@ -216,21 +248,21 @@ const close = fc.nat(20).map(
 		},
 );
 
-const query = target.map(
-	(label): Step =>
+const query = fc.tuple(target, readRegion).map(
+	([label, region]): Step =>
 		({ cache, model }) => {
-			expect(cache.query("names", label)).toEqual(
-				model.list(referenceKey(label), byLabel).map(({ id }) => id?.name),
+			expect(reader(cache, region).query("names", label)).toEqual(
+				model.list(referenceKey(label), byLabel, region).map(({ id }) => id?.name),
 			);
 		},
 );
 
 const clones = question.map(
-	({ index, key }): Step =>
+	({ index, key, region }): Step =>
 		({ cache, model }) => {
 			if (index === undefined && !isKeyPrefix(key)) {
-				const copies = cloningView(cache).list(Album);
-				const originals = model.list([]);
+				const copies = cloningView(cache).inRegion(region).list(Album);
+				const originals = model.list([], undefined, region);
 				expect(copies.map(resourceOfItem)).toEqual(originals);
 				expect(copies.some(({ resource }) => originals.includes(resource))).toBe(false);
 			}
@@ -279,7 +311,12 @@ it("behaves like an array with filters under any sequence of operations", () => 
 				expect(items.next().done).toBe(true);
 			}
 			sameItems(run.cache.list(Album), run.model.list([]));
+			sameItems(run.cache.list(Album, { region: "*" }), run.model.list([], undefined, "*"));
 			expect(run.cache.size(Album)).toBe(run.model.all.length);
+			for (const region of ["", "us", "*"]) {
+				const ids = run.model.list([], undefined, region).map(({ id }) => id);
+				expect(new Set(run.cache.ids(Album, region))).toEqual(new Set(ids));
+			}
 		}),
 		{ numRuns: 300 },
 	);

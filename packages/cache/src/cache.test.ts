@@ -453,3 +453,76 @@ function untyped(cache: { get: unknown; list: unknown }) {
 		Reflect.apply(method as (resource: Resource) => unknown, cache, [what, argument]);
 	return { get: call(cache.get), list: call(cache.list) };
 }
+
+describe("copies of other regions", () => {
+	const inUs = (resource: Resource) => {
+		const { id } = resource;
+		return { ...resource, ...(id && { id: { ...id, region: "us" } }) };
+	};
+	const kind = idOf(Album, "kind");
+
+	function withCopies() {
+		const cache = albums(byLabel, byTitle);
+		const label = labelReference("columbia");
+		cache.insert(album("kind", { title: "local", label }));
+		cache.insert(inUs(album("kind", { title: "copied", label })));
+		cache.insert(inUs(album("sketches", { title: "sketches", label })));
+		return cache;
+	}
+
+	it("have the names of others, and are read only where they are asked for", () => {
+		const cache = withCopies();
+		expect(cache.get(Album, kind)?.data.title).toBe("local");
+		expect(cache.get(Album, { ...kind, region: "" })?.data.title).toBe("local");
+		expect(cache.get(Album, { ...kind, region: "us" })?.data.title).toBe("copied");
+		expect(cache.get(Album, { ...kind, region: "eu" })).toBeUndefined();
+		expect(cache.get(Album, idOf(Album, "sketches"))).toBeUndefined();
+		expect(names(cache.list(Album))).toEqual(["kind"]);
+		expect(names(cache.list(Album, { region: "us" }))).toEqual(["kind", "sketches"]);
+		expect(names(cache.iterate(Album, { region: "*" }))).toEqual(["kind", "kind", "sketches"]);
+		expect(names(cache.list(byLabel, labelReference("columbia")))).toEqual(["kind"]);
+		const us = cache.inRegion("us");
+		expect(names(us.list(byLabel, labelReference("columbia")))).toEqual(["kind", "sketches"]);
+		expect(us.get(byTitle, "local")).toBeUndefined();
+		expect(cache.size(Album)).toBe(3);
+		expect(cache.ids(Album).map(({ name }) => name)).toEqual(["kind"]);
+		expect(cache.stats().map(({ size }) => size)).toEqual([0, 3]);
+	});
+
+	it("are read by readers that were there before the first copy", () => {
+		const cache = albums(byLabel);
+		const us = cache.inRegion("us");
+		expect(us.list(Album)).toEqual([]);
+		expect(us.list(byLabel, labelReference("columbia"))).toEqual([]);
+		cache.insert(inUs(album("kind", { label: labelReference("columbia") })));
+		expect(names(us.list(Album))).toEqual(["kind"]);
+		expect(names(us.list(byLabel, labelReference("columbia")))).toEqual(["kind"]);
+	});
+
+	it("are deleted by their region alone", () => {
+		const cache = withCopies();
+		expect(cache.delete({ ...kind, region: "eu" })).toBeUndefined();
+		cache.delete(kind);
+		expect(cache.get(Album, { ...kind, region: "us" })?.data.title).toBe("copied");
+		cache.delete({ ...kind, region: "us" });
+		expect(names(cache.list(Album, { region: "*" }))).toEqual(["sketches"]);
+	});
+
+	it("leave the cache unchanged if an index refuses them", () => {
+		const cache = withCopies();
+		expect(() => cache.insert(inUs(album("untitled")))).toThrow(IndexError);
+		expect(names(cache.list(Album, { region: "us" }))).toEqual(["kind", "sketches"]);
+	});
+
+	it("end all iterators of a read of everything when it returns", () => {
+		const cache = withCopies();
+		const all = cache.iterate(Album, { region: "*" });
+		expect(all.next().value?.data.title).toBe("local");
+		all.return?.();
+		expect(all.next().done).toBe(true);
+	});
+
+	it("need a declared index, like others", () => {
+		expect(() => withCopies().inRegion("us").list(byPath, "a")).toThrow(CacheError);
+	});
+});

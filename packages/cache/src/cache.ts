@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { DecodeError, ResourceName, ResourceType } from "@plinth/resource";
+import type { DecodeError, ResourceType, StoredName } from "@plinth/resource";
 import type { AnyIndex } from "./index-definition.ts";
 import type { Queries, Reader } from "./reader.ts";
 import type { Sources } from "./source.ts";
@@ -31,7 +31,7 @@ export type UndecodableListener = (
 export interface TypeStats {
 	/** `demo.v2.Album` */
 	readonly type: string;
-	/** The number of resources. */
+	/** The number of resources, with copies of other regions' resources. */
 	readonly size: number;
 	readonly indexes: readonly IndexStats[];
 }
@@ -51,22 +51,25 @@ export interface IndexStats {
  */
 export interface Cache<Q extends Queries = Queries> extends Reader<Q>, Sources {
 	/**
-	 * Inserts a resource, or replaces the one with the same name, whatever its incarnation.
+	 * Inserts a resource, or replaces the one with the same name and region, whatever its incarnation.
 	 *
 	 * @throws CacheError if it has no name or its type is not declared, IndexError if an index fails on it
 	 * or requires a key that it lacks. The cache is unchanged then.
 	 */
 	insert(resource: Resource): void;
 	/**
-	 * Removes the resource of that type, tenancy and name, and returns it as it was cached; `undefined` if
+	 * Removes the resource of that type, region, tenancy and name, and returns it as it was cached; `undefined` if
 	 * it is not cached.
 	 *
 	 * @throws CacheError if the type is not declared.
 	 */
-	delete(target: Resource | ResourceName): Resource | undefined;
-	/** The IDs of all cached resources of the type at the time of the call, in no particular order. */
-	ids(type: ResourceType): ID[];
-	/** The number of cached resources of the type. */
+	delete(target: Resource | StoredName): Resource | undefined;
+	/**
+	 * The IDs of the cached resources of the type at the time of the call, in no particular order: of those that are no
+	 * copies or, with a region, of the copies of that region, or of all for `*`.
+	 */
+	ids(type: ResourceType, region?: string): ID[];
+	/** The number of cached resources of the type, with copies. */
 	size(type: ResourceType): number;
 	/** The sizes of all types, in declaration order. */
 	stats(): TypeStats[];

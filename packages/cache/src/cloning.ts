@@ -3,7 +3,7 @@ import { cloneResource } from "@plinth/proto";
 import { type Decoded, DecodeError, type ResourceType } from "@plinth/resource";
 import type { Cache } from "./cache.ts";
 import type { Queries, Reader } from "./reader.ts";
-import type { Source } from "./source.ts";
+import type { Source, Sources } from "./source.ts";
 import { SourceReader } from "./source-reader.ts";
 import { Entry } from "./tree/node.ts";
 
@@ -12,10 +12,15 @@ import { Entry } from "./tree/node.ts";
  * iterators copy one item at a time. Queries run on this view, so that they read copies, too.
  */
 export function cloningView<Q extends Queries>(cache: Cache<Q>): Reader<Q> {
-	return new SourceReader<Q, "plain">({
-		queries: cache.queries,
-		source: (what) => cloningSource(cache.source(what), "keys" in what ? what.type : what),
-	});
+	return new SourceReader<Q, "plain">(cloningSources(cache));
+}
+
+function cloningSources(sources: Sources): Sources {
+	return {
+		queries: sources.queries,
+		source: (what) => cloningSource(sources.source(what), "keys" in what ? what.type : what),
+		sourcesIn: (region) => cloningSources(sources.sourcesIn(region)),
+	};
 }
 
 function cloningSource(source: Source, type: ResourceType): Source {

@@ -23,6 +23,7 @@ export function createCache<Q extends Queries>(options: CacheOptions<Q>): Cache<
 		indexes: store.indexes,
 		queries: store.queries,
 		source: store.source.bind(store),
+		sourcesIn: store.sourcesIn.bind(store),
 		insert: store.insert.bind(store),
 		delete: store.delete.bind(store),
 		ids: store.ids.bind(store),

@@ -22,6 +22,11 @@ export interface ReferenceLike {
 	readonly name?: string;
 	/** The beginning of the name, instead of a name. */
 	readonly namePrefix?: string;
+	/**
+	 * Of a copy of another region's resource, that region; `*` for everything, copies or not. Absent or empty for what is no
+	 * copy. Reads by ID tell regions apart; keys of references do not have them.
+	 */
+	readonly region?: string | undefined;
 }
 
 /** A reference to one resource, not a prefix. */
@@ -31,7 +36,7 @@ export type ExactReference = ReferenceLike & { readonly namePrefix?: never };
 const wildcard = "*";
 
 /**
- * The key of a reference: group, kind, partition, namespace, name. Uid, section and group version
+ * The key of a reference: group, kind, partition, namespace, name. Uid, section, region and group version
  * do not matter.
  *
  * A reference with a name is complete: units of tenancy that it lacks are not in the scope of its type.

@@ -22,31 +22,44 @@ export class ModelCache {
 	}
 
 	delete(resource: Resource): void {
-		this.#resources = this.#resources.filter((other) => idString(other) !== idString(resource));
+		this.#resources = this.#resources.filter(
+			(other) => idString(other) !== idString(resource) || other.id?.region !== resource.id?.region,
+		);
 	}
 
-	/** The resources with a key that starts with the query, ordered by key and ID, without duplicates. */
-	list(query: KeyQuery, index?: AnyIndex): Resource[] {
+	/** The resources with a key that starts with the query, ordered by region, key and ID, without duplicates. */
+	list(query: KeyQuery, index?: AnyIndex, region = ""): Resource[] {
 		const prefix = queryString(query);
-		return this.#filed(index, (key) => key.startsWith(prefix));
+		return this.#filed(region, index, (key) => key.startsWith(prefix));
 	}
 
 	/** The resources with a key that is a prefix of `key`, shortest first, then by ID, without duplicates. */
-	parents(key: readonly string[], index?: AnyIndex): Resource[] {
+	parents(key: readonly string[], index?: AnyIndex, region = ""): Resource[] {
 		const whole = queryString(key);
-		return this.#filed(index, (parent) => whole.startsWith(parent));
+		return this.#filed(region, index, (parent) => whole.startsWith(parent));
 	}
 
 	/** The first with exactly the key. */
-	get(key: readonly string[], index?: AnyIndex): Resource | undefined {
-		return this.#filed(index, (other) => other === queryString(key))[0];
+	get(key: readonly string[], index?: AnyIndex, region = ""): Resource | undefined {
+		return this.#filed(region, index, (other) => other === queryString(key))[0];
 	}
 
-	#filed(index: AnyIndex | undefined, accept: (key: string) => boolean): Resource[] {
-		const filed = this.#resources.flatMap((resource) =>
-			this.#keys(resource, index).map((key) => ({ key, id: idString(resource), resource })),
+	#filed(
+		region: string,
+		index: AnyIndex | undefined,
+		accept: (key: string) => boolean,
+	): Resource[] {
+		const filed = this.#resources
+			.filter(({ id }) => region === "*" || (id?.region ?? "") === region)
+			.flatMap((resource) =>
+				this.#keys(resource, index).map((key) => ({ key, id: idString(resource), resource })),
+			);
+		filed.sort(
+			(a, b) =>
+				compare(a.resource.id?.region ?? "", b.resource.id?.region ?? "") ||
+				compare(a.key, b.key) ||
+				compare(a.id, b.id),
 		);
-		filed.sort((a, b) => compare(a.key, b.key) || compare(a.id, b.id));
 		return [...new Set(filed.filter(({ key }) => accept(key)).map(({ resource }) => resource))];
 	}
 

@@ -33,6 +33,9 @@ export type ViewMode = "plain" | "shared";
  * group version are ignored. A unit of tenancy that is empty or `*` ends the key, except for units that the
  * scope of the type lacks.
  *
+ * Copies of other regions' resources are read only where they are asked for: by an argument that has their region, or in
+ * `inRegion`. The region `*` stands for all, what is no copy first, then region by region.
+ *
  * A resource whose data can't be decoded is an item like others, but reading its `data` throws the
  * DecodeError.
  *
@@ -40,7 +43,7 @@ export type ViewMode = "plain" | "shared";
  * argument is invalid.
  */
 export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "plain"> {
-	/** The resource of that tenancy and name, or `undefined`. */
+	/** The resource of that tenancy and name, or its copy if there is a region; `undefined` if there is none. */
 	get<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
 		id: ReferenceLike,
@@ -81,6 +84,12 @@ export interface Reader<Q extends Queries = Queries, Mode extends ViewMode = "pl
 		index: Index<Desc, Args>,
 		...args: Args
 	): View<Decoded<Desc>, Mode>[];
+
+	/**
+	 * The same reads, also by index and by query, of copies of the region, or of everything for `*`. Its results are
+	 * ordered as those of the cache in each region. It reads what is cached when it is called, like the cache itself.
+	 */
+	inRegion(region: string): Reader<Q, Mode>;
 
 	/** Runs the query of that name. */
 	query<Name extends keyof Q & string>(

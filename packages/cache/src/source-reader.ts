@@ -79,6 +79,10 @@ export class SourceReader<Q extends Queries, Mode extends ViewMode> implements R
 		return runQuery(this.#sources.queries, view, name, args);
 	}
 
+	inRegion(region: string): Reader<Q, Mode> {
+		return new SourceReader<Q, Mode>(this.#sources.sourcesIn(region));
+	}
+
 	#sourceOf(target: ResourceType | AnyIndex): Source {
 		if (this.#source === undefined || this.#target !== target) {
 			this.#source = this.#sources.source(target);

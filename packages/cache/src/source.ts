@@ -22,5 +22,7 @@ export interface Source {
 export interface Sources {
 	/** @throws CacheError if the type or the index is not declared. */
 	source(target: ResourceType | AnyIndex): Source;
+	/** The sources of copies of the region, or of everything for `*`. */
+	sourcesIn(region: string): Sources;
 	readonly queries: ReadonlyMap<string, Query>;
 }

@@ -40,6 +40,7 @@ export {
 	type KeyedEvent,
 	type ResourceWatch,
 	type SourceContext,
+	type WatchedRegions,
 	type WatchOptions,
 	watch,
 	watchEvents,

@@ -72,6 +72,7 @@ export {
 	type Transformation,
 	transform,
 	updated,
+	type WatchedRegions,
 	type WatchOptions,
 	type WriteInit,
 	type WriteResult,

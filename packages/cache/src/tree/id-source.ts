@@ -2,25 +2,43 @@ import type { Decoded, ResourceType } from "@plinth/resource";
 import { CacheError } from "../cache-error.ts";
 import type { ReferenceLike } from "../key.ts";
 import type { Source } from "../source.ts";
+import { concatenated } from "./concatenated.ts";
 import { Entry } from "./node.ts";
+import type { RegionalTables } from "./regional-tables.ts";
 import { SnapshotIterator } from "./snapshot-iterator.ts";
 import type { Table } from "./table.ts";
 import { visitScope } from "./visit.ts";
 
 /** The resources of a type by ID, for readers. */
 export class IdSource implements Source {
-	readonly #table: Table;
-	/** The type that readers decode the data as: the table's type, or another group version of it. */
+	readonly #tables: RegionalTables;
+	readonly #home: Table;
+	/** The type that readers decode the data as: the type of the tables, or another group version of it. */
 	readonly #type: ResourceType;
 
-	constructor(table: Table, type: ResourceType) {
-		this.#table = table;
+	constructor(tables: RegionalTables, type: ResourceType) {
+		this.#tables = tables;
+		this.#home = tables.home;
 		this.#type = type;
 	}
 
 	find(id: unknown): Decoded | undefined {
-		const entry = this.#table.find(this.#whole(id));
+		const whole = this.#whole(id);
+		if (whole.region) {
+			return this.#findIn(whole.region, whole);
+		}
+		const entry = this.#home.find(whole);
 		return entry && this.#item(entry);
+	}
+
+	#findIn(region: string, id: ReferenceLike): Decoded | undefined {
+		for (const table of this.#tables.select(region)) {
+			const entry = table.find(id);
+			if (entry !== undefined) {
+				return this.#item(entry);
+			}
+		}
+		return undefined;
 	}
 
 	get([id]: readonly unknown[]): Decoded | undefined {
@@ -28,7 +46,14 @@ export class IdSource implements Source {
 	}
 
 	list([prefix]: readonly unknown[]): Decoded[] {
-		const scope = this.#table.scope(this.#prefix(prefix));
+		const known = this.#prefix(prefix);
+		return known.region
+			? this.#tables.select(known.region).flatMap((table) => this.#listIn(table, known))
+			: this.#listIn(this.#home, known);
+	}
+
+	#listIn(table: Table, prefix: ReferenceLike): Decoded[] {
+		const scope = table.scope(prefix);
 		if (scope === undefined || scope instanceof Entry) {
 			return scope === undefined ? [] : [this.#item(scope)];
 		}
@@ -42,12 +67,21 @@ export class IdSource implements Source {
 	}
 
 	iterate([prefix]: readonly unknown[]): IteratorObject<Decoded, undefined> {
-		const scope = this.#table.scope(this.#prefix(prefix));
+		const known = this.#prefix(prefix);
+		return known.region
+			? concatenated(
+					this.#tables.select(known.region).map((table) => this.#iterateIn(table, known)),
+				)
+			: this.#iterateIn(this.#home, known);
+	}
+
+	#iterateIn(table: Table, prefix: ReferenceLike): IteratorObject<Decoded, undefined> {
+		const scope = table.scope(prefix);
 		if (scope === undefined || scope instanceof Entry) {
 			return (scope === undefined ? [] : [this.#item(scope)]).values();
 		}
-		const entries = new SnapshotIterator(this.#table.ids, scope);
-		return this.#type === this.#table.type ? entries : entries.map((entry) => this.#item(entry));
+		const entries = new SnapshotIterator(table.ids, scope);
+		return this.#type === table.type ? entries : entries.map((entry) => this.#item(entry));
 	}
 
 	parents(args: readonly unknown[]): Decoded[] {
@@ -56,7 +90,7 @@ export class IdSource implements Source {
 	}
 
 	#item(entry: Entry): Decoded {
-		return this.#type === this.#table.type ? entry : new Entry(this.#type, entry.resource);
+		return this.#type === this.#home.type ? entry : new Entry(this.#type, entry.resource);
 	}
 
 	#whole(id: unknown): ReferenceLike {

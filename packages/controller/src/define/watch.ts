@@ -8,11 +8,15 @@ import type { MapperContext } from "./context.ts";
 import { isReadOnly, type Mapper, type MapResult } from "./mapper.ts";
 import type { Share } from "./share.ts";
 
+/** The regions whose copies are cached and mapped; `*` for all other regions. */
+export type WatchedRegions = "*" | readonly string[];
+
 /** A watch of a resource type: it is cached, and its changes are mapped to requests. */
 export interface ResourceWatch {
 	readonly kind: "resources";
 	readonly type: ResourceType;
 	readonly when: ChangePredicate;
+	readonly regions: WatchedRegions;
 	/** Whether the mapper receives the shared resources of the cache instead of copies. */
 	readonly readOnly: boolean;
 	/** Maps a shared resource; the mapper receives a copy unless it is read-only. */
@@ -24,6 +28,12 @@ export interface WatchOptions<Desc extends DescMessage> {
 	readonly map: Mapper<Desc>;
 	/** Which changes are mapped; all by default. The cache applies all changes in any case. */
 	readonly when?: ChangePredicate;
+	/**
+	 * The regions of the service whose copies are cached and mapped as well; none by default. A copy has its region in
+	 * `id.region`, and reads of the cache return it only if they name that region. A watch of the managed type maps
+	 * nothing but copies: its other resources are requested themselves.
+	 */
+	readonly regions?: WatchedRegions;
 }
 
 /** Watches a resource type. */
@@ -31,7 +41,7 @@ export function watch<Desc extends DescMessage>(
 	type: ResourceType<Desc>,
 	options: WatchOptions<Desc>,
 ): ResourceWatch {
-	const { map, when = anyChange } = options;
+	const { map, when = anyChange, regions = [] } = options;
 	const readOnly = isReadOnly(map);
 	const decoded = readOnly
 		? (resource: Resource) => new SharedDecoded(type, resource)
@@ -40,6 +50,7 @@ export function watch<Desc extends DescMessage>(
 		kind: "resources",
 		type,
 		when,
+		regions,
 		readOnly,
 		map: (context: MapperContext, resource: Resource) => map(context, decoded(resource)),
 	});

@@ -20,6 +20,7 @@ function register(more: Partial<Options>): void {
 
 const byOwner = referenceIndex("owner", Album, ({ resource }) => resource.owner);
 const watchAlbums = watch(Album, { map: mapOwner });
+const watchCopies = watch(Artist, { regions: "*", map: () => [] });
 const nothing = watchEvents("nothing", { source: async function* () {}, map: () => [] });
 
 describe("registration", () => {
@@ -33,7 +34,22 @@ describe("registration", () => {
 		[
 			"the managed type watched",
 			{ watches: [watch(Artist, { map: () => [] })] },
-			"controller artist: type demo.v1.Artist is managed and can't be watched as well",
+			"controller artist: type demo.v1.Artist is managed and can't be watched as well, but for copies: its watch needs `regions`",
+		],
+		[
+			"copies of the managed type watched twice",
+			{ watches: [watchCopies, watchCopies] },
+			"controller artist: type demo.v1.Artist is watched twice",
+		],
+		[
+			"a region that is none",
+			{ watches: [watch(Album, { regions: ["US west"], map: mapOwner })] },
+			/^controller artist: watch of demo.v1.Album: region "US west": /,
+		],
+		[
+			"all regions in a list",
+			{ watches: [watch(Album, { regions: ["us", "*"], map: mapOwner })] },
+			'controller artist: watch of demo.v1.Album: region "*": in a list, say regions: "*" for all',
 		],
 		[
 			"two group versions of one kind",

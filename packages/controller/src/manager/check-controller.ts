@@ -1,7 +1,9 @@
 import { createCache } from "@plinth/cache";
+import { labelProblem } from "@plinth/resource";
 import { backoffDelayMs } from "@plinth/runtime";
 import { cachedTypes } from "../define/cached-types.ts";
 import type { Controller, Placement } from "../define/controller.ts";
+import type { WatchedRegions } from "../define/watch.ts";
 
 const placements: readonly Placement[] = ["singleton", "sharded", "each-server"];
 
@@ -36,22 +38,49 @@ function problemOf(controller: Controller): string | undefined {
 }
 
 function watchProblem(controller: Controller): string | undefined {
-	const families = new Map([[controller.manages.family, controller.manages.key]]);
+	const { manages } = controller;
+	const families = new Map([[manages.family, manages.key]]);
+	const watched = new Set<string>();
 	for (const watch of controller.watches) {
 		if (watch.kind !== "resources") {
 			continue;
 		}
 		const { family, key } = watch.type;
 		const other = families.get(family);
-		if (other === key) {
-			return key === controller.manages.key
-				? `type ${key} is managed and can't be watched as well`
-				: `type ${key} is watched twice`;
+		const problem = regionsProblem(watch.regions);
+		if (problem !== undefined) {
+			return `watch of ${key}: ${problem}`;
+		}
+		if (watched.has(key)) {
+			return `type ${key} is watched twice`;
+		}
+		watched.add(key);
+		if (key === manages.key) {
+			if (watch.regions.length === 0) {
+				return `type ${key} is managed and can't be watched as well, but for copies: its watch needs \`regions\``;
+			}
+			continue;
 		}
 		if (other !== undefined) {
 			return `types ${other} and ${key} are two group versions of one kind`;
 		}
 		families.set(family, key);
+	}
+	return undefined;
+}
+
+function regionsProblem(regions: WatchedRegions): string | undefined {
+	if (regions === "*") {
+		return undefined;
+	}
+	if (!Array.isArray(regions)) {
+		return `regions must be "*" or a list of regions, got "${regions}"`;
+	}
+	for (const region of regions) {
+		const problem = region === "*" ? 'in a list, say regions: "*" for all' : labelProblem(region);
+		if (problem !== undefined) {
+			return `region "${region}": ${problem}`;
+		}
 	}
 	return undefined;
 }

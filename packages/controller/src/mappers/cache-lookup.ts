@@ -11,7 +11,7 @@ export type Lookup<Desc extends DescMessage> = ReferenceIndex<Desc> | ResourceTy
 
 /**
  * Maps to the cached resource whose key is the changed resource's ID, after the modifiers; to nothing if
- * there is none.
+ * there is none. Like all lookups of mappers, it finds no copies, whatever the region of the ID.
  */
 export function cacheGet<Desc extends DescMessage>(
 	lookup: Lookup<Desc>,
@@ -53,7 +53,7 @@ function lookupMapper<Desc extends DescMessage>(
 	return readOnly((context, { resource: { id } }) => {
 		const requests: ID[] = [];
 		if (id !== undefined) {
-			for (const { resource } of find(context, modified(id, modifiers))) {
+			for (const { resource } of find(context, local(modified(id, modifiers)))) {
 				if (resource.id !== undefined) {
 					requests.push(resource.id);
 				}
@@ -61,6 +61,15 @@ function lookupMapper<Desc extends DescMessage>(
 		}
 		return requests;
 	});
+}
+
+/** Only local resources are managed, so the ID of a copy leads to what has its name here, or refers to that. */
+function local(id: ID): ID {
+	if (!id.region) {
+		return id;
+	}
+	const { region, ...rest } = id;
+	return rest;
 }
 
 function isIndex<Desc extends DescMessage>(lookup: Lookup<Desc>): lookup is ReferenceIndex<Desc> {

@@ -1,40 +1,54 @@
 import type { Cache } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
 import { nameKey, type ResourceType } from "@plinth/resource";
+import { isCached } from "../define/cached-types.ts";
 import type { Change } from "../define/change.ts";
+import type { WatchedRegions } from "../define/watch.ts";
+import type { Watched } from "./open-watch.ts";
 import type { UndecodableResources } from "./undecodable.ts";
 
 /**
  * Applies the changes of one type to the cache of a run. The cache stores the shared object, whether or
  * not its data can be decoded (undecodable.ts). An insert that fails throws and ends the run, since the
  * cache would lack a resource that the server has.
+ *
+ * Invariant: the cache has copies of these regions alone, whatever the server sends.
  */
-export class CacheUpdater {
+export class CacheUpdater implements Watched {
 	readonly type: ResourceType;
+	readonly regions: WatchedRegions;
 	readonly #cache: Cache;
 	readonly #undecodable: Pick<UndecodableResources, "forget">;
 
-	constructor(type: ResourceType, cache: Cache, undecodable: Pick<UndecodableResources, "forget">) {
+	constructor(
+		{ type, regions }: Watched,
+		cache: Cache,
+		undecodable: Pick<UndecodableResources, "forget">,
+	) {
 		this.type = type;
+		this.regions = regions;
 		this.#cache = cache;
 		this.#undecodable = undecodable;
 	}
 
-	/** The cached resource of that name, as a shared object. */
+	/** The cached resource of that name and region, as a shared object. */
 	get(id: ID): Resource | undefined {
 		return this.#cache.get(this.type, id)?.resource;
 	}
 
-	/** All cached resources at the time of the call, as shared objects. */
+	/** All cached resources and copies at the time of the call, as shared objects. */
 	*all(): Generator<Resource> {
-		for (const { resource } of this.#cache.iterate(this.type)) {
+		for (const { resource } of this.#cache.iterate(this.type, { region: "*" })) {
 			yield resource;
 		}
 	}
 
-	/** Inserts a resource, or replaces the earlier one of that name. */
-	upsert(resource: Resource | undefined): Change {
+	/** Inserts a resource, or replaces the earlier one of that name. Skips one that is not to be cached. */
+	upsert(resource: Resource | undefined): Change | undefined {
 		const current = requireId(this.type, resource);
+		if (!isCached(this.regions, current)) {
+			return undefined;
+		}
 		const previous = this.get(current.id);
 		this.#undecodable.forget(this.type, current.id);
 		this.#cache.insert(current);
@@ -43,9 +57,12 @@ export class CacheUpdater {
 			: { kind: "updated", previous, current };
 	}
 
-	/** Removes a resource. If it is not cached, the change contains the resource of the event. */
-	delete(resource: Resource | undefined): Change {
+	/** Removes a resource. If it is not cached, the change contains the resource of the event. Skips like `upsert`. */
+	delete(resource: Resource | undefined): Change | undefined {
 		const last = requireId(this.type, resource);
+		if (!isCached(this.regions, last)) {
+			return undefined;
+		}
 		this.#undecodable.forget(this.type, last.id);
 		return { kind: "deleted", previous: this.#cache.delete(last) ?? last };
 	}
@@ -55,7 +72,7 @@ export class CacheUpdater {
 	 * that the snapshot lacks. Returns the changes.
 	 */
 	replace(snapshot: ReadonlyMap<string, Resource>): Change[] {
-		const changes: Change[] = [];
+		const changes: (Change | undefined)[] = [];
 		for (const resource of this.all()) {
 			if (resource.id !== undefined && !snapshot.has(nameKey(resource.id))) {
 				changes.push(this.delete(resource));
@@ -67,7 +84,7 @@ export class CacheUpdater {
 				changes.push(this.upsert(resource));
 			}
 		}
-		return changes;
+		return changes.filter((change) => change !== undefined);
 	}
 }
 

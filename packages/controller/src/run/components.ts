@@ -1,5 +1,5 @@
 import { type Cache, cloningView, createCache } from "@plinth/cache";
-import { cachedTypes } from "../define/cached-types.ts";
+import { cachedRegions, cachedTypes } from "../define/cached-types.ts";
 import type { MapperContext } from "../define/context.ts";
 import type { Task } from "../queue/task.ts";
 import type { WorkerPool } from "../queue/worker-pool.ts";
@@ -19,7 +19,7 @@ export interface ControllerComponents {
 	/** One per cached type, the managed one first. */
 	readonly updaters: readonly CacheUpdater[];
 	readonly reconciler: Reconciler;
-	/** By the key of the watched type. */
+	/** By the key of the watched type; those of the managed type are for copies alone. */
 	readonly maps: ReadonlyMap<string, MappingQueue>;
 	/** By the name of the custom watch. */
 	readonly events: ReadonlyMap<string, EventMappingQueue>;
@@ -66,7 +66,10 @@ export function createControllerComponents(
 			events.set(watch.name, new EventMappingQueue(watch.name, mapping));
 		}
 	}
-	const updaters = types.map((type) => new CacheUpdater(type, cache, undecodable));
+	const updaters = types.map((type) => {
+		const watched = { type, regions: cachedRegions(controller, type) };
+		return new CacheUpdater(watched, cache, undecodable);
+	});
 	const resync = resyncOf(scope, cache, reconciler);
 	return { cache, undecodable, updaters, reconciler, maps, events, resync };
 }

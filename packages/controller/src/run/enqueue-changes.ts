@@ -1,3 +1,4 @@
+import type { ID } from "@plinth/proto";
 import { nameKey, type ResourceType } from "@plinth/resource";
 import type { Clock, Logger, Timer } from "@plinth/runtime";
 import type { Change, ChangePredicate } from "../define/change.ts";
@@ -19,18 +20,22 @@ export function enqueueOnChange(
 	type: ResourceType,
 ): (change: Change) => void {
 	const map = maps.get(type.key);
-	const when = guarded(map?.when ?? controller.when, type, logger);
-	if (map !== undefined) {
-		return (change) => {
-			if (when(change)) {
-				map.add(change);
-			}
-		};
+	const mapped = map && guarded(map.when, type, logger);
+	const addToMap = (change: Change) => {
+		if (mapped?.(change)) {
+			map?.add(change);
+		}
+	};
+	if (type.key !== controller.manages.key) {
+		return addToMap;
 	}
+	const when = guarded(controller.when, type, logger);
 	return (change) => {
 		const { id, version, origin } = change.kind === "deleted" ? change.previous : change.current;
-		// Copies of other clusters' resources are managed at home.
-		if (id !== undefined && origin === undefined && when(change)) {
+		if (id?.region) {
+			addToMap(change);
+		} else if (id !== undefined && origin === undefined && when(change)) {
+			// What an import has created here is managed by nothing here.
 			reconciler.enqueue(id, "live", change.kind === "deleted" ? undefined : version);
 		}
 	};
@@ -47,36 +52,40 @@ export function enqueueOnChange(
  */
 export async function enqueuePrimed(
 	{ cache, updaters, reconciler, maps }: ControllerComponents,
-	{ runtime, limits }: Pick<RunEnvironment, "runtime" | "limits">,
+	{ controller, runtime, limits }: Pick<RunEnvironment, "controller" | "runtime" | "limits">,
 	signal: AbortSignal,
 	shards?: ReadonlySet<number>,
 ): Promise<void> {
 	const limitMs = pauseMs(maps.size, limits, shards);
 	using pause = new BackgroundPause(reconciler.pool, runtime.clock, limitMs, signal);
 	for (const updater of updaters.toReversed()) {
-		const map = maps.get(updater.type.key);
-		const pool = map?.pool ?? reconciler.pool;
+		const isManaged = updater.type.key === controller.manages.key;
 		let queued = 0;
-		for (const id of cache.ids(updater.type)) {
+		for (const id of cache.ids(updater.type, "*")) {
 			const primed = updater.get(id);
+			const map = isManaged && !id.region ? undefined : maps.get(updater.type.key);
 			if (primed !== undefined) {
-				if (map !== undefined) {
-					map.addPrimed(primed, shards);
-				} else if (shards === undefined || shards.has(shardOf(nameKey(id)))) {
-					reconciler.enqueue(id, "background");
-				}
+				map?.addPrimed(primed, shards);
+			}
+			if (map === undefined && primed !== undefined && isIn(shards, id)) {
+				reconciler.enqueue(id, "background");
 			}
 			queued += 1;
 			if (queued % eventsPerTurn === 0) {
 				await yieldToEventLoop();
 				if (map !== undefined || pause.isOver) {
-					await pool.room(readyLimit);
+					await (map?.pool ?? reconciler.pool).room(readyLimit);
 				}
 				signal.throwIfAborted();
 			}
 		}
 	}
 	await Promise.race([pause.over, allMapped([...maps.values()])]);
+}
+
+/** Whether the resource is in one of the shards, or all are meant. */
+function isIn(shards: ReadonlySet<number> | undefined, id: ID): boolean {
+	return shards === undefined || shards.has(shardOf(nameKey(id)));
 }
 
 /** How long background work waits. A shard that moves holds up nothing: some of its resources may be reconciled twice. */

@@ -30,7 +30,7 @@ export async function followWatch(
 	signal: AbortSignal,
 ): Promise<never> {
 	const { client, updater } = follower;
-	const resumed = watchAfter(client, updater.type, afterVersion, signal)[Symbol.asyncIterator]();
+	const resumed = watchAfter(client, updater, afterVersion, signal)[Symbol.asyncIterator]();
 	let first: IteratorResult<WatchEvent>;
 	try {
 		first = await resumed.next();
@@ -49,7 +49,7 @@ export async function followWatch(
  */
 async function followFromSnapshot(follower: Follower, signal: AbortSignal): Promise<never> {
 	const { client, updater } = follower;
-	const events = watchSnapshot(client, updater.type, signal)[Symbol.asyncIterator]();
+	const events = watchSnapshot(client, updater, signal)[Symbol.asyncIterator]();
 	const snapshot = new Map<string, Resource>();
 	let handled = 0;
 	for (let next = await events.next(); !next.done; next = await events.next()) {
@@ -101,18 +101,22 @@ async function followLive(
 }
 
 function apply({ updater, onChange, onVersion, logger }: Follower, event: WatchEvent): void {
+	let change: Change | undefined;
 	switch (event.event.case) {
 		case "upsert":
-			onChange(updater.upsert(event.event.value.resource));
+			change = updater.upsert(event.event.value.resource);
 			break;
 		case "delete":
-			onChange(updater.delete(event.event.value.resource));
+			change = updater.delete(event.event.value.resource);
 			break;
 		case "bookmark":
 		case "endOfSnapshot":
 			break;
 		default:
 			warnOfUnknown(event, updater, logger);
+	}
+	if (change !== undefined) {
+		onChange(change);
 	}
 	if (event.version !== "") {
 		onVersion(event.version);

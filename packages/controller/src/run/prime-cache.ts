@@ -19,7 +19,7 @@ export async function primeCache(
 	signal: AbortSignal,
 ): Promise<string> {
 	const ended = new AbortController();
-	const events = watchSnapshot(client, updater.type, AbortSignal.any([signal, ended.signal]));
+	const events = watchSnapshot(client, updater, AbortSignal.any([signal, ended.signal]));
 	let handled = 0;
 	try {
 		for await (const event of events) {

@@ -42,6 +42,8 @@ const notWritten = [undefined] as const;
  * are held until their burst is over (request-bursts.ts). A request is held while the cache does not contain
  * its own writes (own-writes.ts). A request for a resource that can't be decoded is skipped (undecodable.ts), and one
  * for a resource of a shard that the run may not work on is dropped (shard-gate.ts).
+ *
+ * Invariant: no key in the queue is that of a copy of another region's resource. Each is added by `enqueue` or `request`.
  */
 export class Reconciler {
 	readonly #scope: WorkScope;
@@ -113,8 +115,16 @@ export class Reconciler {
 		return this.#pool;
 	}
 
-	/** Queues a managed resource. @param write - the version of the write that requests that, if it is one. */
+	/**
+	 * Queues a managed resource.
+	 *
+	 * @param write - the version of the write that requests that, if it is one.
+	 * @throws Error if it is a copy: nothing here can write it.
+	 */
 	enqueue(id: ID, priority: Priority, write?: string): void {
+		if (id.region) {
+			throw new Error(`${displayName(id)} is a copy, and is not reconciled here`);
+		}
 		const key = nameKey(id);
 		if (this.#admits(key)) {
 			if (priority === "live") {
@@ -135,11 +145,14 @@ export class Reconciler {
 	request(id: ID, priority: Priority, { shards, writes = notWritten }: RequestOptions = {}): void {
 		const { controller, logger, tally } = this.#scope.environment;
 		const { manages } = controller;
-		if (id.type === undefined || familyKey(id.type) !== manages.family) {
+		const isManaged = id.type !== undefined && familyKey(id.type) === manages.family;
+		if (!isManaged || id.region) {
 			tally.dropped();
 			logger.warn(
 				{ request: displayName(id), manages: manages.key },
-				"dropped a request for a type other than the managed one",
+				isManaged
+					? "dropped a request for a copy of another region's resource"
+					: "dropped a request for a type other than the managed one",
 			);
 			return;
 		}
@@ -185,8 +198,8 @@ export class Reconciler {
 
 	/**
 	 * Whether the cached resource, if any, can be decoded. Otherwise it is not reconciled: its desired state
-	 * is unknown, and it is not deleted. Its next version is enqueued again. A copy of another cluster's resource is not
-	 * reconciled either: its own cluster does that, and nothing here can write it.
+	 * is unknown, and it is not deleted. Its next version is enqueued again. What an import has created around copies of
+	 * another cluster is not reconciled either: nothing here can write it.
 	 */
 	#canBeReconciled(id: ID): boolean {
 		const { manages } = this.#scope.environment.controller;

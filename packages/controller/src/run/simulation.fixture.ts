@@ -7,7 +7,7 @@ import { type FakeClock, SeededScheduler, seededRandom } from "@plinth/runtime/t
 import type { ResourceClient } from "../client/resource-client.ts";
 import { defineController, type Placement } from "../define/controller.ts";
 import { watch } from "../define/watch.ts";
-import { Album, Artist, demo, Label, text } from "../demo-types.fixture.ts";
+import { Album, Artist, copyOf, demo, Label, text } from "../demo-types.fixture.ts";
 import { FakeService } from "../fake-service.fixture.ts";
 import type { ManagerState } from "../manager/controller-state.ts";
 import { type ControllerManager, createControllerManager } from "../manager/manager.ts";
@@ -40,6 +40,8 @@ export interface SimulationOptions {
 const names = ["a", "b", "c"] as const;
 const albumNames = ["one", "two", "three", "four"] as const;
 const watched = ["demo.v1.Artist", "demo.v1.Album", "demo.v1.Label"] as const;
+/** Regions that have copies here. */
+const regions = ["us", "eu"] as const;
 const albumsByOwner = ownerIndex(Album);
 
 /** The content of an artist's label: how often it was written, and from which inputs. */
@@ -64,9 +66,16 @@ function summaryController(violations: string[], calls: Calls, placement: Placem
 		placement,
 		concurrency: 2,
 		indexes: [albumsByOwner],
-		watches: [watch(Album, { map: mapOwner }), watch(Label, { map: sameNameAs(Artist) })],
+		watches: [
+			watch(Album, { regions: "*", map: mapOwner }),
+			watch(Artist, { regions: ["us"], map: sameNameAs(Artist) }),
+			watch(Label, { map: sameNameAs(Artist) }),
+		],
 		async reconcile(context, { id }) {
-			const { signal } = context;
+			const { signal, cache } = context;
+			if (id.region || cache.get(Artist, id)?.resource.origin !== undefined) {
+				violations.push(`a copy of ${id.name} is reconciled`);
+			}
 			const others = calls.get(id.name) ?? new Set();
 			if ([...others].some((other) => !other.aborted)) {
 				violations.push(`${id.name} is reconciled twice at a time`);
@@ -82,8 +91,15 @@ function summaryController(violations: string[], calls: Calls, placement: Placem
 					}
 					return;
 				}
-				const albums = context.cache.list(albumsByOwner, id).map(({ data }) => data.value);
-				const content = `${artist.data.value}:${albums.sort().join(",")}`;
+				const albums = ["", ...regions].map((region) =>
+					cache
+						.inRegion(region)
+						.list(albumsByOwner, id)
+						.map(({ data }) => data.value)
+						.sort(),
+				);
+				const original = cache.get(Artist, { ...id, region: "us" })?.data.value;
+				const content = [artist.data.value, ...albums, original].join(":");
 				const before = parse(existing?.data.value ?? "");
 				if (existing === undefined || before.content !== content) {
 					const value = `${before.sequence + 1}|${content}`;
@@ -98,7 +114,7 @@ function summaryController(violations: string[], calls: Calls, placement: Placem
 
 /**
  * On two servers (three, which come and go, if it is sharded), one controller that computes a label for each artist from the artist and its albums, and counts
- * in it how often it has written it, from what its cache says. Users write and delete; watches
+ * in it how often it has written it, from what its cache says, which has copies of other regions. Users write and delete; watches
  * stall, break and are refused resumption; calls fail or arrive late; the lease goes from one server to
  * the other with writes still under way, and so do shards; everything in an order that the seed decides.
  */
@@ -308,11 +324,16 @@ function differences(service: FakeService): string[] {
 	for (const name of names) {
 		const artist = service.stored(idOf(Artist, name));
 		const label = service.stored(idOf(Label, name));
-		const albums = albumNames
-			.map((album) => service.stored(idOf(Album, album)))
-			.filter((album) => album?.owner?.name === name)
-			.map((album) => (album === undefined ? "" : decode(Album, album).data.value));
-		const expected = artist && `${decode(Artist, artist).data.value}:${albums.sort().join(",")}`;
+		const albums = ["", ...regions].map((region) =>
+			albumNames
+				.map((album) => service.stored({ ...idOf(Album, album), region }))
+				.filter((album) => album?.owner?.name === name)
+				.map((album) => (album === undefined ? "" : decode(Album, album).data.value))
+				.sort(),
+		);
+		const copy = service.stored({ ...idOf(Artist, name), region: "us" });
+		const original = copy && decode(Artist, copy).data.value;
+		const expected = artist && [decode(Artist, artist).data.value, ...albums, original].join(":");
 		const actual = label && parse(decode(Label, label).data.value).content;
 		if (expected !== actual) {
 			found.push(`label ${name} is ${actual}, should be ${expected}`);
@@ -336,6 +357,10 @@ class User {
 	}
 
 	act(): void {
+		if (this.#random.next() < 0.2) {
+			this.#copy();
+			return;
+		}
 		const dice = this.#random.next();
 		const type = this.#pick(watched);
 		if (dice < 0.3) {
@@ -368,6 +393,22 @@ class User {
 			this.#service.failNext("call Write", new ConnectError("try again", Code.Unavailable));
 		} else {
 			this.#leases.revoke("controllers");
+		}
+	}
+
+	/** Writes or removes a copy of another region. */
+	#copy(): void {
+		const region = this.#pick(regions);
+		const dice = this.#random.next();
+		const artist = idOf(Artist, this.#pick(names));
+		const album = idOf(Album, this.#pick(albumNames));
+		const value = `v${this.#values++}`;
+		if (dice < 0.4) {
+			this.#service.put(copyOf(demo(Artist, artist.name, value), region));
+		} else if (dice < 0.8) {
+			this.#service.put(copyOf(demo(Album, album.name, value, { owner: artist }), region));
+		} else {
+			this.#service.remove({ ...(dice < 0.9 ? artist : album), region });
 		}
 	}
 

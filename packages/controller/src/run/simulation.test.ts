@@ -92,6 +92,30 @@ function withoutTypeVersion(client: ResourceClient): ResourceClient {
 	};
 }
 
+/** A client whose watches lack the copies that change while they are followed. */
+function withoutLiveCopies(client: ResourceClient): ResourceClient {
+	return {
+		...client,
+		async *watchList(request, options) {
+			for await (const each of client.watchList(request, options)) {
+				const { event } = each;
+				const isLive = Boolean(request.afterVersion);
+				if (!(isLive && event.case === "upsert" && event.value.resource?.id?.region)) {
+					yield each;
+				}
+			}
+		},
+	};
+}
+
+/** A client whose watches have no copies, whatever is asked of them. */
+function withoutCopies(client: ResourceClient): ResourceClient {
+	return {
+		...client,
+		watchList: (request, options) => client.watchList({ ...request, region: "" }, options),
+	};
+}
+
 describe("a controller under a seeded scheduler", () => {
 	it("converges to the state that its inputs determine, and never acts on a cache older than its own writes", async () => {
 		let waits = 0;
@@ -112,6 +136,13 @@ describe("a controller under a seeded scheduler", () => {
 
 	it("would be caught acting on a cache that was not primed", async () => {
 		expect(await firstFinding({ watching: withoutPriming })).toMatch(/^label . went from/);
+	});
+
+	it("would be caught without copies of other regions, or their changes", async () => {
+		expect(await firstFinding({ watching: withoutCopies })).toMatch(/^label . is .*, should be/);
+		expect(await firstFinding({ watching: withoutLiveCopies })).toMatch(
+			/^label . is .*, should be/,
+		);
 	});
 
 	it("would be caught writing after it has lost its lease", async () => {

@@ -41,7 +41,7 @@ function recorder() {
 	return { controller, reconciled };
 }
 
-it("a controller does not reconcile copies of other clusters' resources, and still maps them", async () => {
+it("a controller does not reconcile what an import creates, and still maps it", async () => {
 	await using bench = new TestBench();
 	const copied = { origin: create(OriginSchema, { cluster: "west" }) };
 	bench.service.put({ ...demo(Artist, "ella", "voice"), ...copied });

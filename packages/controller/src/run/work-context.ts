@@ -3,6 +3,7 @@ import type { Cache, Reader } from "@plinth/cache";
 import type { ID, Resource } from "@plinth/proto";
 import {
 	type Decoded,
+	displayName,
 	type EventInit,
 	eventProblem,
 	type ResourceInit,
@@ -110,6 +111,9 @@ export class WorkContext<View extends Reader | undefined> implements InitializeC
 		type: ResourceType<Desc>,
 		init: ResourceInit<Desc>,
 	): Promise<WriteResult> {
+		if (init.id.region) {
+			throw new Error(`${displayName(init.id)} is a copy: it can be written in its region alone`);
+		}
 		const isCached = this.#shared?.types.some((cached) => cached.key === type.key);
 		// A resource that the cache lacks may just have been created: a write without a version would replace it.
 		const existing =

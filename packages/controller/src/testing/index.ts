@@ -1,2 +1,2 @@
-export { cachedTypes } from "../define/cached-types.ts";
+export { cachedRegions, cachedTypes, isCached } from "../define/cached-types.ts";
 export { type CallReconcileOptions, callReconcile } from "./call-reconcile.ts";

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { defineController, requeueAfter } from "@plinth/controller";
+import { defineController, requeueAfter, watch } from "@plinth/controller";
 import { Condition_State } from "@plinth/proto";
 import { decode, idOf, resourceOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
@@ -56,6 +56,40 @@ const quoter = defineController({
 
 describe("reconcileOnce", () => {
 	const types = [Catalogue, Quote, Shop];
+
+	it.each([
+		[["us"], { any: 1, us: 7 }],
+		["*" as const, { any: 1, us: 7, eu: 8 }],
+		[[], { any: 1 }],
+	])("caches copies of the regions that the controller asks for: %j", async (regions, prices) => {
+		const controller = defineController({
+			name: "counter",
+			manages: Item,
+			watches: [watch(Shop, { map: () => [], regions })],
+			async reconcile(ctx, { id }) {
+				const prices = Object.fromEntries(
+					ctx.cache
+						.list(Shop, { region: "*" })
+						.map(({ resource, data }) => [resource.id?.region ?? "any", data.discount]),
+				);
+				const data = create(CatalogueSchema, { prices });
+				await ctx.writeIfChanged(Catalogue, { id: idOf(Catalogue, id.name), data });
+			},
+		});
+		const copies = Object.entries({ us: 7, eu: 8 }).map(([region, discount]) =>
+			resourceOf(Shop, {
+				id: { ...idOf(Shop, "a"), region },
+				data: create(ShopSchema, { discount }),
+			}),
+		);
+		const resources = [shop, ...copies];
+		const id = idOf(Item, "pen");
+		const { changes } = await reconcileOnce(controller, { id, resources, types });
+		const [change] = changes;
+		expect(change?.kind === "put" && decode(Catalogue, change.resource).data.prices).toEqual(
+			prices,
+		);
+	});
 
 	it("returns the result, writes and deletions of the reconciler", async () => {
 		const { requeue, changes } = await reconcileOnce(counter, {

@@ -1,6 +1,6 @@
 import { createCache } from "@plinth/cache";
 import type { Controller, Requeue } from "@plinth/controller";
-import { cachedTypes, callReconcile } from "@plinth/controller/testing";
+import { cachedRegions, cachedTypes, callReconcile, isCached } from "@plinth/controller/testing";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
 import {
 	createResourceServiceCloningClient,
@@ -32,7 +32,7 @@ import { storeResources } from "./stored-resources.ts";
 export interface ReconcileOnceOptions {
 	/** The resource to reconcile. If it is not among `resources`, it has been deleted. */
 	readonly id: ID;
-	/** The stored resources; also cached if the controller caches their type. Statuses are kept. */
+	/** The stored resources, also copies; also cached if the controller caches their type and region. Statuses are kept. */
 	readonly resources?: readonly Resource[];
 	/** The types that it reads or writes without caching them. */
 	readonly types?: readonly ResourceType[];
@@ -81,10 +81,15 @@ export async function reconcileOnce(
 	const { indexes, queries } = controller;
 	const cache = createCache({ types: cached, indexes, queries });
 	for (const type of cached) {
-		const tenancy = { partition: "*", namespace: "*" };
-		const { resources: stored } = await backend.list({ type: type.type, tenancy, namePrefix: "" });
+		const regions = cachedRegions(controller, type);
+		const { resources: stored } = await backend.list({
+			...{ type: type.type, namePrefix: "", region: "*" },
+			tenancy: { partition: "*", namespace: "*" },
+		});
 		for (const resource of stored) {
-			cache.insert(resource);
+			if (isCached(regions, resource)) {
+				cache.insert(resource);
+			}
 		}
 	}
 	const builtIn = [Partition, Namespace, Tombstone];
