@@ -29,7 +29,7 @@ export interface CinemaServer extends AsyncDisposable {
 	readonly address: string;
 	/** Full rights, in process. */
 	readonly client: Client<typeof ResourceService>;
-	/** Stores a resource unchecked, as a server with other types may have. */
+	/** Stores a resource unchecked, with its generation if it has one, as a server with other types may have. */
 	store(resource: Resource): Promise<void>;
 	/** Breaks all connections, as a network does. */
 	breakConnections(): void;
@@ -46,8 +46,29 @@ export interface CinemaOptions {
 	readonly authorizer?: Authorizer;
 	/** Types besides those of all tests. */
 	readonly types?: readonly ResourceType[];
+	/** The region of the server. */
+	readonly region?: string;
+	/** Whether the server ignores regions in requests, as earlier releases do. */
+	readonly ignoresRegions?: boolean;
 	/** Runs before a write of the network is carried out. */
 	readonly beforeWrite?: () => Promise<void>;
+}
+
+/** A request as a server reads it that does not know regions. */
+function withoutRegion<M extends object>(message: M): M {
+	if ("region" in message) {
+		message.region = "";
+	}
+	if ("id" in message && typeof message.id === "object" && message.id !== null) {
+		Object.assign(message.id, { region: undefined });
+	}
+	return message;
+}
+
+async function* withoutRegions<M extends object>(messages: AsyncIterable<M>): AsyncIterable<M> {
+	for await (const message of messages) {
+		yield withoutRegion(message);
+	}
 }
 
 /** Starts a server over an empty storage in memory. */
@@ -66,6 +87,7 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 	const service = createResourceService({
 		backend,
 		registry,
+		region: options.region,
 		authorizer,
 	});
 	const trusted = createResourceService({
@@ -83,7 +105,12 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 							await options.beforeWrite?.();
 						}
 						watches += Number(request.method.name === "WatchList");
-						return next(request);
+						if (!options.ignoresRegions) {
+							return next(request);
+						}
+						return request.stream
+							? next({ ...request, message: withoutRegions(request.message) })
+							: next({ ...request, message: withoutRegion(request.message) });
 					},
 				],
 			});
@@ -123,7 +150,11 @@ export async function startCinema(options: CinemaOptions = {}): Promise<CinemaSe
 			await backend.commit([
 				{
 					op: "put",
-					resource: { ...resource, id: { ...id, uid }, generation: newUlid(systemRuntime) },
+					resource: {
+						...resource,
+						id: { ...id, uid },
+						generation: resource.generation || newUlid(systemRuntime),
+					},
 					expectedVersion: stored?.version ?? "",
 				},
 			]);

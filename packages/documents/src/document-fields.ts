@@ -1,6 +1,6 @@
 /** The fields of a document, in output order. */
 export const documentFields = [
-	...["type", "name", "partition", "namespace", "uid", "owner", "owner_references"],
+	...["type", "name", "partition", "namespace", "region", "uid", "owner", "owner_references"],
 	...["generation", "version", "metadata", "data", "status"],
 ] as const;
 

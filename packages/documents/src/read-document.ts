@@ -58,6 +58,11 @@ class DocumentReader {
 		const metadata = this.#readMetadata(fields);
 		const data = type && this.#readData(fields, type);
 		const generation = this.#text(fields, "generation", "");
+		const region = this.#text(fields, "region", "");
+		if (region) {
+			const why = `this is a copy of a resource of the region ${region}, and copies are read-only: write it in that region, without region, uid and generation`;
+			this.#report(fields, "region", "", why);
+		}
 		if (named === undefined || this.#source.problems.length > 0) {
 			return undefined;
 		}

@@ -107,6 +107,7 @@ function nameOf(id: ID | undefined): JsonObject {
 		name: id?.name,
 		partition: id?.tenancy?.partition,
 		namespace: id?.tenancy?.namespace,
+		region: id?.region,
 		uid: id?.uid,
 	});
 }

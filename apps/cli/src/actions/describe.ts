@@ -11,6 +11,7 @@ import { listReconciles } from "../api/controllers.ts";
 import { listEvents } from "../api/events.ts";
 import { readResource } from "../api/read-resources.ts";
 import { planDeletion } from "../api/references.ts";
+import { checkOneRegion } from "../api/regions.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -27,31 +28,43 @@ import { section } from "../output/section.ts";
 import { warnOfMissing } from "./missing-servers.ts";
 import { parseNamedTargets } from "./targets.ts";
 
+/** The flags of `plinth describe`. */
+export interface DescribeFlags {
+	/** The region whose copies are described. */
+	readonly region?: string;
+}
+
 /** Prints the resources that the words name in detail. */
 export async function describeAll(
 	session: ServerSession,
 	words: readonly string[],
+	{ region }: DescribeFlags,
 ): Promise<ExitCode> {
 	const { io } = session;
+	checkOneRegion(region);
 	const types = await session.types();
 	const asked: Server[] = [];
 	let separator = "";
 	for (const target of parseNamedTargets(words, types)) {
 		for (const name of target.names) {
-			const resource = await readResource(session, target.type, name);
-			const owned = await ownedBy(resource, session);
-			const waits = await waitsFor(resource, session);
-			const { reconciles, servers } = await reconcilesOf(resource, session);
-			asked.push(...servers);
-			const events = await eventsOf(resource, session);
-			io.out(
-				separator + describe(resource, { owned, waits, reconciles, servers, events }, types, io),
-			);
+			const resource = await readResource(session, target.type, name, region);
+			const related = resource.id?.region ? nothing : await relatedTo(resource, session);
+			asked.push(...related.servers);
+			io.out(separator + describe(resource, related, types, io));
 			separator = "\n";
 		}
 	}
 	warnOfMissing(asked, io);
 	return exitCodes.ok;
+}
+
+async function relatedTo(resource: Resource, session: ServerSession): Promise<Related> {
+	return {
+		owned: await ownedBy(resource, session),
+		waits: await waitsFor(resource, session),
+		...(await reconcilesOf(resource, session)),
+		events: await eventsOf(resource, session),
+	};
 }
 
 /** The resources that a resource owns and that the caller may read; none if the caller may not list them at all. */
@@ -130,6 +143,9 @@ interface Related {
 	readonly events: readonly Event[];
 }
 
+/** Nothing is done with a copy of another region, and it owns nothing. */
+const nothing: Related = { owned: [], waits: [], reconciles: [], servers: [], events: [] };
+
 function describe(
 	resource: Resource,
 	{ owned, waits, reconciles, servers, events }: Related,
@@ -185,6 +201,9 @@ function describe(
 function originText({ id }: Resource, { uid, partition, cluster, peering }: Origin): string {
 	if (uid === "") {
 		return `made by an import from the peering ${peering}`;
+	}
+	if (id?.region) {
+		return `a copy of what has this name in the region ${id.region}`;
 	}
 	const unit = [partition, id?.tenancy?.namespace ?? "", id?.name ?? ""].filter(
 		(part) => part !== "",

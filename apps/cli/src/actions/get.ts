@@ -1,6 +1,7 @@
 import { tenancyAt } from "@plinth/documents";
 import { findResources } from "../api/find-resources.ts";
 import { warnOfMissingTenancy } from "../api/read-resources.ts";
+import { allRegions, checkRegion } from "../api/regions.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
@@ -17,6 +18,8 @@ export interface GetFlags {
 	/** What to order by: see `sorted`. */
 	readonly sortBy?: string;
 	readonly watch?: boolean;
+	/** The region whose copies are read, `*` for everything. */
+	readonly region?: string;
 }
 
 /** Prints the resources that the words name, or all of a type. */
@@ -28,6 +31,7 @@ export async function get(
 	if (flags.watch) {
 		return follow(session, words, flags);
 	}
+	checkRegion(flags.region);
 	const targets = parseTargets(words, await session.types());
 	let exitCode: ExitCode = exitCodes.ok;
 	for (const target of targets) {
@@ -45,6 +49,7 @@ export async function list(
 	if (flags.watch) {
 		return follow(session, [type], flags);
 	}
+	checkRegion(flags.region);
 	const known = (await session.types()).find(type);
 	return print(session, { type: known, names: [] }, flags, true);
 }
@@ -74,15 +79,16 @@ async function print(
 	isAlone: boolean,
 ): Promise<ExitCode> {
 	const everywhere = flags.allNamespaces ?? false;
+	const { region } = flags;
 	const { resources, exitCode } = await findResources(
 		session,
 		{ type, names },
-		{ namePrefix: flags.prefix ?? "", everywhere },
+		{ namePrefix: flags.prefix ?? "", everywhere, region },
 	);
 	if (resources.length === 0 && names.length > 0) {
 		return exitCode;
 	}
-	if (resources.length === 0 && !everywhere) {
+	if (resources.length === 0 && !everywhere && region === undefined) {
 		await warnOfMissingTenancy(session, tenancyAt(type, session.place, false));
 	}
 	const types = await session.types();
@@ -93,7 +99,8 @@ async function print(
 		types,
 		format: flags.output,
 		showTenancy: everywhere,
-		isSingle: isAlone && names.length === 1,
+		region,
+		isSingle: isAlone && names.length === 1 && region !== allRegions,
 	});
 	return exitCode;
 }

@@ -2,6 +2,7 @@ import { conditionsOf, idAt, type KnownType, stateName } from "@plinth/documents
 import { suggestion } from "@plinth/documents/suggest";
 import type { ID, Resource } from "@plinth/proto";
 import { displayName, isMarkedForDeletion } from "@plinth/resource";
+import { checkOneRegion } from "../api/regions.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { parseDuration } from "../configuration/duration.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -16,6 +17,8 @@ import { followReported } from "./watch.ts";
 export interface WaitFlags {
 	readonly for: string;
 	readonly timeout: string;
+	/** The region for whose copies is waited. */
+	readonly region?: string;
 }
 
 /** What to wait for. */
@@ -35,6 +38,7 @@ export async function wait(
 	flags: WaitFlags,
 ): Promise<ExitCode> {
 	const goal = parseGoal(flags.for);
+	checkOneRegion(flags.region);
 	const timeoutMs = parseDuration("--timeout", flags.timeout);
 	const session = await local.server();
 	const targets = parseNamedTargets(words, await session.types());
@@ -42,7 +46,7 @@ export async function wait(
 	try {
 		for (const target of targets) {
 			for (const name of target.names) {
-				await waitFor(session, target.type, name, goal, deadline);
+				await waitFor(session, { type: target.type, name, region: flags.region }, goal, deadline);
 			}
 		}
 	} finally {
@@ -97,27 +101,34 @@ export async function waitForDeletion(
 ): Promise<void> {
 	const deadline = deadlineIn(session, parseDuration("--timeout", timeout), timeout);
 	try {
-		await waitFor(session, type, name, { kind: "delete" }, deadline);
+		await waitFor(session, { type, name }, { kind: "delete" }, deadline);
 	} finally {
 		deadline.cancel();
 	}
 }
 
+/** What is waited for. */
+interface Awaited {
+	readonly type: KnownType;
+	readonly name: string;
+	/** For a copy, its region. */
+	readonly region?: string | undefined;
+}
+
 async function waitFor(
 	session: ServerSession,
-	type: KnownType,
-	name: string,
+	{ type, name, region }: Awaited,
 	goal: Goal,
 	deadline: Deadline,
 ): Promise<ExitCode> {
-	const id = idAt(type, name, session.place);
+	const id = { ...idAt(type, name, session.place), ...(region !== undefined && { region }) };
 	let latest: Resource | undefined;
 	let first: Resource | undefined;
 	let isComplete = false;
 	try {
 		for await (const change of followReported(session, type, {
 			everywhere: false,
-			namePrefix: name,
+			...{ namePrefix: name, region },
 			until: deadline.signal,
 		})) {
 			if (change.kind === "complete") {

@@ -2,6 +2,7 @@ import { documentOf, type KnownType, type KnownTypes, tenancyAt } from "@plinth/
 import type { Resource } from "@plinth/proto";
 import { hasNamespace } from "@plinth/resource";
 import { type Change, follow } from "../api/follow.ts";
+import { assertOfRegion, checkRegion } from "../api/regions.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -18,6 +19,8 @@ export interface WatchFlags {
 	readonly allNamespaces?: boolean;
 	readonly prefix?: string;
 	readonly changesOnly?: boolean;
+	/** As of `plinth get`. */
+	readonly region?: string;
 }
 
 type ResourceChange = Exclude<Change, { kind: "complete" }>;
@@ -28,12 +31,14 @@ export async function watch(
 	words: readonly string[],
 	flags: WatchFlags,
 ): Promise<ExitCode> {
+	checkRegion(flags.region);
 	const types = await session.types();
 	const { type, name } = parseTypeOrTarget(words, types);
 	const printer = await printerOf(session, type, types, flags);
 	const changes = followReported(session, type, {
 		everywhere: flags.allNamespaces ?? false,
 		namePrefix: name ?? flags.prefix ?? "",
+		region: flags.region,
 	});
 	for await (const change of changes) {
 		if (change.kind === "complete") {
@@ -51,6 +56,8 @@ export async function watch(
 export interface Followed {
 	readonly everywhere: boolean;
 	readonly namePrefix: string;
+	/** As in a list. */
+	readonly region?: string | undefined;
 	/** Aborts to end the watch. */
 	readonly until?: AbortSignal;
 }
@@ -59,7 +66,7 @@ export interface Followed {
 export async function* followReported(
 	session: ServerSession,
 	type: KnownType,
-	{ everywhere, namePrefix, until }: Followed,
+	{ everywhere, namePrefix, region, until }: Followed,
 ): AsyncGenerator<Change> {
 	const { io, connection, place } = session;
 	const { server } = session.settings.endpoint;
@@ -67,18 +74,23 @@ export async function* followReported(
 		resources: connection.resources,
 		type,
 		tenancy: tenancyAt(type, place, everywhere),
-		namePrefix,
+		...{ namePrefix, region },
 		clock: io.clock,
 		signal: until === undefined ? io.signal : AbortSignal.any([io.signal, until]),
 		onLost: (reason) =>
 			warn(io, `lost the connection to ${server} (${reason.rawMessage}): reconnecting`),
 		onResumed: () => warn(io, `reconnected to ${server}`),
 	});
+	let isChecked = false;
 	try {
 		for (;;) {
 			const { done, value } = await session.call(changes.next());
 			if (done) {
 				return;
+			}
+			if (!isChecked && value.kind !== "complete") {
+				await assertOfRegion(session, type, region, [value.resource]);
+				isChecked = true;
 			}
 			yield value;
 		}
@@ -97,7 +109,7 @@ async function printerOf(
 	{ io }: ServerSession,
 	type: KnownType,
 	types: KnownTypes,
-	{ output, allNamespaces }: WatchFlags,
+	{ output, allNamespaces, region }: WatchFlags,
 ): Promise<Printer> {
 	const each = (text: (change: ResourceChange) => string): Printer => ({
 		print: (change) => io.out(text(change)),
@@ -124,6 +136,7 @@ async function printerOf(
 				new ResourceTable(type, {
 					types,
 					isWide: output === "wide",
+					region,
 					showTenancy: (allNamespaces ?? false) && hasNamespace(type.scope),
 					now: () => io.clock.now(),
 				}),

@@ -19,6 +19,8 @@ export interface FollowOptions {
 	readonly type: KnownType;
 	readonly tenancy: Place;
 	readonly namePrefix: string;
+	/** As in a list. */
+	readonly region?: string | undefined;
 	readonly clock: Clock;
 	readonly signal: AbortSignal;
 	/** Called with the reason when the watch breaks and will be reopened. */
@@ -72,7 +74,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Change, vo
 }
 
 function open(
-	{ resources, type, tenancy, namePrefix, signal }: FollowOptions,
+	{ resources, type, tenancy, namePrefix, region, signal }: FollowOptions,
 	afterVersion: string,
 ) {
 	return resources.watchList(
@@ -82,6 +84,7 @@ function open(
 			namePrefix,
 			afterVersion,
 			bookmarks: true,
+			...(region !== undefined && { region }),
 		},
 		// A watch does not end by itself, so it has no timeout.
 		{ signal, timeoutMs: 0 },

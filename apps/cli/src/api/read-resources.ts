@@ -5,23 +5,26 @@ import { displayName, idOf, Namespace, Partition, tenancyOf, typeOf } from "@pli
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { warn } from "../warn.ts";
+import { assertOfRegion } from "./regions.ts";
 import type { ServerSession } from "./server-session.ts";
 
 const pageSize = 500;
 
-/** Reads the resource with that name. @throws Failure if it does not exist. */
+/** Reads the resource with that name, or the copy of the region's. @throws Failure if it does not exist. */
 export async function readResource(
 	session: ServerSession,
 	type: KnownType,
 	name: string,
+	region?: string,
 ): Promise<Resource> {
-	const id = idAt(type, name, session.place);
+	const id = { ...idAt(type, name, session.place), ...(region !== undefined && { region }) };
 	try {
 		const { resource } = await session.connection.resources.read(
 			{ id },
 			{ signal: session.io.signal },
 		);
 		if (resource !== undefined) {
+			await assertOfRegion(session, type, region, [resource]);
 			return resource;
 		}
 	} catch (error) {
@@ -77,13 +80,15 @@ export interface ListOptions {
 	readonly namePrefix: string;
 	/** Whether to include all tenancies, and not only the session's. */
 	readonly everywhere: boolean;
+	/** Of copies, `*` for everything; by default what is no copy of another region. */
+	readonly region?: string | undefined;
 }
 
 /** Yields all resources of the type from one snapshot. One page at a time is in memory. */
 async function* eachResource(
 	session: ServerSession,
 	type: KnownType,
-	{ namePrefix, everywhere }: ListOptions,
+	{ namePrefix, everywhere, region }: ListOptions,
 ): AsyncGenerator<Resource> {
 	let pageToken = "";
 	do {
@@ -95,10 +100,12 @@ async function* eachResource(
 					namePrefix,
 					pageSize,
 					pageToken,
+					...(region !== undefined && { region }),
 				},
 				{ signal: session.io.signal },
 			),
 		);
+		await assertOfRegion(session, type, region, page.resources);
 		yield* page.resources;
 		pageToken = page.nextPageToken;
 	} while (pageToken !== "");

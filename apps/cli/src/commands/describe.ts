@@ -1,4 +1,5 @@
-import type { AddCommand } from "./runner.ts";
+import type { DescribeFlags } from "../actions/describe.ts";
+import { type AddCommand, regionOption } from "./runner.ts";
 
 /** `plinth describe`: prints resources in detail, for people to read, with the resources that they own. */
 export const addDescribe: AddCommand = (program, run) => {
@@ -7,10 +8,11 @@ export const addDescribe: AddCommand = (program, run) => {
 		.description(
 			"print resources in detail, with their controllers, events, and the resources that they own",
 		)
-		.action((type: string, names: readonly string[]) =>
+		.addOption(regionOption())
+		.action((type: string, names: readonly string[], flags: DescribeFlags) =>
 			run(async (session) => {
 				const { describeAll } = await import("../actions/describe.ts");
-				return describeAll(await session.server(), [type, ...names]);
+				return describeAll(await session.server(), [type, ...names], flags);
 			}),
 		);
 };

@@ -1,7 +1,7 @@
 import { Option } from "commander";
 import type { GetFlags } from "../actions/get.ts";
 import { resourceFormats } from "../output/output-format.ts";
-import { type AddCommand, allNamespacesOption, outputOption } from "./runner.ts";
+import { type AddCommand, allNamespacesOption, outputOption, regionsOption } from "./runner.ts";
 
 /** `plinth get`: prints resources by name, or all resources of a type. */
 export const addGet: AddCommand = (program, run) => {
@@ -12,6 +12,7 @@ export const addGet: AddCommand = (program, run) => {
 		.addOption(sortOption())
 		.addOption(watchOption())
 		.addOption(allNamespacesOption())
+		.addOption(regionsOption())
 		.action((type: string, names: readonly string[], flags: GetFlags) =>
 			run(async (session) => {
 				const { get } = await import("../actions/get.ts");
@@ -30,6 +31,7 @@ export const addList: AddCommand = (program, run) => {
 		.addOption(sortOption())
 		.addOption(watchOption())
 		.addOption(allNamespacesOption())
+		.addOption(regionsOption())
 		.action((type: string, flags: GetFlags) =>
 			run(async (session) => {
 				const { list } = await import("../actions/get.ts");

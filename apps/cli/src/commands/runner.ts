@@ -22,6 +22,18 @@ export function allNamespacesOption(): Option {
 	return new Option("-A, --all-namespaces", "include all partitions and namespaces");
 }
 
+/** `--region` of the commands that read resources. */
+export function regionOption(description = "read copies of the resources of this region"): Option {
+	return new Option("--region <region>", description);
+}
+
+/** `--region` of the commands that print lists. */
+export function regionsOption(): Option {
+	return regionOption(
+		'print copies of the resources of this region, or "*" for all regions with this one',
+	);
+}
+
 /** `--limit`, from 1 to `max`. */
 export function limitOption(description: string, defaultLimit: number, max: number): Option {
 	return new Option("--limit <number>", description).default(defaultLimit).argParser((text) => {

@@ -12,6 +12,8 @@ export interface PrintOptions {
 	readonly types: KnownTypes;
 	readonly format: ResourceFormat;
 	readonly showTenancy: boolean;
+	/** The region that was requested, `*` for all. */
+	readonly region?: string | undefined;
 	/** Whether one resource was requested by name. JSON is then an object instead of a list. */
 	readonly isSingle: boolean;
 }
@@ -47,6 +49,7 @@ export async function printResources(
 				types,
 				isWide: format === "wide",
 				showTenancy: options.showTenancy,
+				region: options.region,
 				now: () => io.clock.now(),
 			});
 			const rows = resources.map((resource) => table.rowOf(resource));

@@ -10,6 +10,7 @@ import {
 import type { Resource } from "@plinth/proto";
 import { displayName, hasNamespace, hasPartition } from "@plinth/resource";
 import { decodeTime } from "ulid";
+import { allRegions } from "../api/regions.ts";
 import { shortDuration } from "../configuration/duration.ts";
 import { statusCell } from "./conditions.ts";
 import { type Cell, plainCell, type Row, type TableColumn } from "./table.ts";
@@ -19,6 +20,8 @@ export interface ResourceTableOptions {
 	readonly types: KnownTypes;
 	/** Whether there are columns for partition and namespace. */
 	readonly showTenancy: boolean;
+	/** The region that was requested, if any: there is a column for it if it is `*`, or if the table is wide. */
+	readonly region?: string | undefined;
 	/** Whether there are all fields of the data that fit into a cell, and uid, version and owner. */
 	readonly isWide: boolean;
 	/** The current time in milliseconds since the epoch, for ages. */
@@ -31,6 +34,7 @@ export class ResourceTable {
 	readonly #dataColumns: readonly DataColumn[];
 	readonly #options: ResourceTableOptions;
 	readonly #units: readonly ("partition" | "namespace")[];
+	readonly #showRegion: boolean;
 
 	constructor(type: KnownType, options: ResourceTableOptions) {
 		this.#options = options;
@@ -41,7 +45,10 @@ export class ResourceTable {
 					...(hasNamespace(type.scope) ? (["namespace"] as const) : []),
 				]
 			: [];
+		this.#showRegion =
+			options.region === allRegions || (options.isWide && options.region !== undefined);
 		this.columns = [
+			...(this.#showRegion ? [{ heading: "REGION", cut: false }] : []),
 			...this.#units.map((unit) => ({ heading: unit.toUpperCase(), cut: false })),
 			{ heading: "NAME", cut: false },
 			...this.#dataColumns.map(({ heading }, at) => ({ heading, cut: true, priority: 2 + at })),
@@ -60,6 +67,7 @@ export class ResourceTable {
 		const isFields = error === undefined && typeof json === "object" && json !== null;
 		const fields: JsonObject = isFields && !Array.isArray(json) ? json : {};
 		return [
+			...(this.#showRegion ? [plainCell(id?.region ?? "")] : []),
 			...this.#units.map((unit) => plainCell(id?.tenancy?.[unit] ?? "")),
 			plainCell(id?.name ?? ""),
 			...this.#dataColumns.map(({ cellOf }) => plainCell(cellOf(fields))),
