@@ -31,6 +31,8 @@ export interface AgentCacheServiceOptions {
 	readonly authorizer: Authorizer;
 	/** The names by which clients may call the server; `undefined` if any will do. */
 	readonly allowedHosts: ReadonlySet<string> | undefined;
+	/** The region of the server's deployment, if it is part of one. */
+	readonly region: string | undefined;
 	readonly clock: Clock;
 }
 
@@ -50,7 +52,7 @@ export function createAgentCacheService(
 type Methods = typeof AgentCacheService.method;
 
 const describeType = async (
-	{ backend, registry, authorizer, allowedHosts }: AgentCacheServiceOptions,
+	{ backend, registry, authorizer, allowedHosts, region = "" }: AgentCacheServiceOptions,
 	{ type: named, notBefore }: Parameters<MethodImpl<Methods["describeType"]>>[0],
 	call: HandlerContext,
 ) => {
@@ -79,6 +81,7 @@ const describeType = async (
 			scope: type.scope,
 			version,
 			typeVersion: familyVersion,
+			region,
 			...(allowedHosts && { allowedHosts: { names: [...allowedHosts] } }),
 		};
 	} catch (failure) {

@@ -354,6 +354,7 @@ function registerOperations(
 		AgentCacheService,
 		createAgentCacheService({
 			...{ backend, registry, authorizer, clock: runtime.clock },
+			region: options.region,
 			allowedHosts: options.allowedHosts,
 		}),
 	);

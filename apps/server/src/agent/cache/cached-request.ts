@@ -15,6 +15,8 @@ import { type HttpRequest, pathOf } from "../../listener/request-handler.ts";
 /** What a call reads, or one of the watches of a set. */
 export interface CachedQuery {
 	readonly typeKey: string;
+	/** Whether it names one region, which may be that of the servers. */
+	readonly namesRegion: boolean;
 	/** The version that a watch resumes after; otherwise empty. */
 	readonly afterVersion: string;
 }
@@ -170,18 +172,21 @@ interface Typed {
 	readonly afterVersion?: string;
 }
 
-/**
- * Returns `undefined` if a type is missing, or if there is none; and if one region is named: an agent does not know
- * whether it is that of the servers.
- */
+/** Returns `undefined` if a type is missing, or if there is none. */
 function withQueries<Method>(
 	method: Method,
 	messages: readonly (Typed | undefined)[],
 ): (Method & { readonly queries: readonly CachedQuery[] }) | undefined {
 	const queries = messages.flatMap((message) =>
-		message?.type === undefined || (message.region !== "" && message.region !== wildcard)
+		message?.type === undefined
 			? []
-			: [{ typeKey: gvkKey(message.type), afterVersion: message.afterVersion ?? "" }],
+			: [
+					{
+						typeKey: gvkKey(message.type),
+						namesRegion: message.region !== "" && message.region !== wildcard,
+						afterVersion: message.afterVersion ?? "",
+					},
+				],
 	);
 	return queries.length === messages.length && queries.length > 0
 		? { ...method, queries }

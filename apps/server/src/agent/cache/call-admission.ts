@@ -73,6 +73,7 @@ export interface CallAdmissionOptions {
  *
  * Invariants:
  *
+ * - A call that names a region is served only if servers have told which region is theirs.
  * - A set is admitted if each of its watches can be served, and is forwarded as soon as one can't.
  * - Each watch counts until it ends, or until its call has ended at the latest.
  * - What is decided before a wait is decided again after it, if it may have changed: a call is admitted in one step.
@@ -127,9 +128,9 @@ export class CallAdmission {
 	/** What a call reads, with the caches; `undefined` if there is not a cache for all of it. */
 	#cachedQueries({ queries }: CachedRequest): readonly CacheQuery[] | undefined {
 		const cached: CacheQuery[] = [];
-		for (const { typeKey, afterVersion } of queries) {
+		for (const { typeKey, namesRegion, afterVersion } of queries) {
 			const cache = this.#options.types.get(typeKey);
-			if (cache === undefined) {
+			if (cache === undefined || (namesRegion && !cache.knowsRegion)) {
 				return undefined;
 			}
 			cached.push({ cache, afterVersion });

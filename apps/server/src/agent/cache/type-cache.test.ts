@@ -119,6 +119,61 @@ describe("the cache of a type", () => {
 		});
 	});
 
+	it("knows the region of the servers once one of them has told it, and reads requests as they do", async () => {
+		const runtime = seededRuntime({ seed: 1 });
+		const random = seededRandom(1);
+		let region: string | undefined;
+		const faults: Faults = {
+			described: ({ region: _, ...response }) => ({
+				...response,
+				...(region !== undefined && { region }),
+			}),
+		};
+		const storage = new SimulatedStorage(runtime, random, faults);
+		storage.isCalm = true;
+		const stored = () => storage.history.at(-1)?.state ?? "";
+		while (stored() === "") {
+			await storage.change();
+		}
+		const cache = new TypeCache({
+			type: Artist.type,
+			resources: storage as never,
+			describing: storage,
+			authorizer: insecureAllowAll,
+			position: new ShownPosition(),
+			deliveries: new WatchDeliveries(runtime),
+			runtime,
+			logger: silentLogger,
+		});
+		const passUntil = async (isSo: () => boolean) => {
+			for (let step = 0; step < 1_000 && !isSo(); step += 1) {
+				runtime.clock.advance(100);
+				await runtime.scheduler.runSome(2_000);
+			}
+			expect(isSo()).toBe(true);
+		};
+		const listed = async () => {
+			const query = { type: typeOf(Artist.type), tenancy: tenancyOf(everywhere), region: "eu" };
+			const response = await cache.service?.list(create(ListRequestSchema, query), callOf("list"));
+			return stateOf((response?.resources ?? []) as Resource[]);
+		};
+		await passUntil(() => cache.service !== undefined);
+		expect(cache.knowsRegion).toBe(false);
+		const older = cache.service;
+		region = "eu";
+		await passUntil(() => cache.knowsRegion && cache.service !== undefined);
+		expect(cache.service).not.toBe(older);
+		expect(await listed()).toBe(stored());
+		// Now a server of an earlier release responds.
+		const newer = cache.service;
+		region = undefined;
+		const { version } = cache;
+		await storage.change();
+		await passUntil(() => cache.version > version);
+		expect([cache.knowsRegion, cache.service === newer]).toEqual([true, true]);
+		cache.close();
+	});
+
 	const planted: readonly (readonly [string, Faults])[] = [
 		[
 			"servers named too early a version as that of the last change",

@@ -53,8 +53,9 @@ export interface TypeCacheOptions {
 /** What a cache holds from the end of a snapshot until another one begins. */
 interface Primed {
 	readonly store: StateStore;
+	readonly scope: Scope;
 	/** Serves calls from the store. */
-	readonly service: ResourceServiceMethods;
+	service: ResourceServiceMethods;
 	/** How often the storage had been replaced when the snapshot was complete. */
 	readonly replaced: number;
 	/** When the cache had all that the storage had, for certain, on the monotonic clock. */
@@ -100,6 +101,8 @@ export class TypeCache {
 	#watchClient: WatchClient | undefined;
 	#check: Check | undefined;
 	#allowedHosts: ReadonlySet<string> | undefined;
+	/** The region of the servers, empty for none; `undefined` until one has told it. */
+	#region: string | undefined;
 	/** Whether the last attempt to follow the type has failed, and the next one has not succeeded yet. */
 	#isRefused = false;
 	/** Called when something has changed. */
@@ -149,6 +152,11 @@ export class TypeCache {
 	/** For how long the cache may lack changes, in milliseconds. */
 	get ageMs(): number {
 		return this.#primed === undefined ? Number.POSITIVE_INFINITY : this.#ageOf(this.#primed);
+	}
+
+	/** Whether a server has told its region. All servers of a storage have the same one, and some may be older. */
+	get knowsRegion(): boolean {
+		return this.#region !== undefined;
 	}
 
 	/** The names by which clients may call servers, as they have last said; `undefined` if any will do. */
@@ -242,7 +250,31 @@ export class TypeCache {
 		);
 		const { allowedHosts } = described;
 		this.#allowedHosts = allowedHosts && new Set(allowedHosts.names);
+		this.#learnRegion(described.region);
 		return described;
+	}
+
+	/** Requests are read as in that region from now on. */
+	#learnRegion(region: string | undefined): void {
+		if (region === undefined || region === this.#region) {
+			return;
+		}
+		this.#region = region;
+		const primed = this.#primed;
+		if (primed !== undefined) {
+			primed.service = this.#serviceOf(primed.store, primed.scope);
+			this.#wake();
+		}
+	}
+
+	#serviceOf(store: StateStore, scope: Scope): ResourceServiceMethods {
+		const { authorizer, runtime, logger } = this.#options;
+		return createResourceService({
+			backend: cacheBackend(store),
+			registry: new TypeRegistry([this.#cachedType(scope)]),
+			region: this.#region || undefined,
+			...{ authorizer, runtime, logger },
+		});
 	}
 
 	#watch(watchClient: WatchClient, scope: Scope): void {
@@ -295,7 +327,7 @@ export class TypeCache {
 	}
 
 	#prime(version: number, scope: Scope): void {
-		const { runtime, logger, deliveries, authorizer, position } = this.#options;
+		const { runtime, logger, deliveries, position } = this.#options;
 		const store = new StateStore(runtime, defaultStorageLimits, deliveries);
 		for (const resource of this.#loading) {
 			store.load(resource);
@@ -303,12 +335,8 @@ export class TypeCache {
 		this.#loading = [];
 		store.begin(version);
 		this.#primed = {
-			store,
-			service: createResourceService({
-				backend: cacheBackend(store),
-				registry: new TypeRegistry([this.#cachedType(scope)]),
-				...{ authorizer, runtime, logger },
-			}),
+			...{ store, scope },
+			service: this.#serviceOf(store, scope),
 			replaced: position.replaced,
 			currentMs: never,
 		};

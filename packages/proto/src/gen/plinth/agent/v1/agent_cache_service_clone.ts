@@ -36,6 +36,9 @@ export function cloneDescribeTypeResponse(message: DescribeTypeResponse): Descri
   if (message.allowedHosts !== undefined) {
     copy.allowedHosts = cloneAllowedHosts(message.allowedHosts);
   }
+  if (message.region !== undefined) {
+    copy.region = message.region;
+  }
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
