@@ -1,18 +1,11 @@
 /** Which requests with a region an agent with a cache serves itself. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { OriginSchema, type Resource } from "@plinth/proto";
-import { idOf, newUlid, typeOf } from "@plinth/resource";
-import { systemRuntime } from "@plinth/runtime";
-import { createSqliteBackend } from "@plinth/storage-sqlite";
+import { idOf, typeOf } from "@plinth/resource";
 import { freePort } from "@plinth/test-support/ports";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Artist, artist } from "../../../testdata/music.ts";
 import { credentialFile } from "../../deployment/started-deployment.fixture.ts";
-import { databaseFile } from "../../storage/open-storage.ts";
+import { storageWithCopies } from "../../stored-copies.fixture.ts";
 import {
 	type CachedClient,
 	cacheIs,
@@ -21,27 +14,11 @@ import {
 	startCachedServer,
 } from "./cached-agent.fixture.ts";
 
-/** A copy of an artist of the region us. */
-function copyOf(name: string): Resource {
-	const copy = artist(name, "copied");
-	copy.id = { ...idOf(Artist, name, {}, newUlid(systemRuntime)), region: "us" };
-	copy.generation = newUlid(systemRuntime);
-	copy.origin = create(OriginSchema, { region: "us", uid: newUlid(systemRuntime), version: "7" });
-	return copy;
-}
-
 /** A server with an artist and copies of two, in the region r1 or in none, and an agent. */
 async function start(hasRegion: boolean) {
-	const directory = mkdtempSync(join(tmpdir(), "plinth-regions-"));
-	onTestFinished(() => rmSync(directory, { recursive: true }));
-	const backend = await createSqliteBackend({ path: join(directory, databaseFile) });
-	for (const name of ["anna", "bert"]) {
-		await backend.commit([{ op: "put", resource: copyOf(name), expectedVersion: "" }]);
-	}
-	await backend.close();
 	const internalListen = { host: "127.0.0.1", port: await freePort() };
 	const { server, port } = await startCachedServer({
-		storage: { kind: "sqlite", directory },
+		storage: await storageWithCopies({ us: ["anna", "bert"] }),
 		...(hasRegion && {
 			deployment: {
 				...{ service: "meta", region: "r1", metaAddresses: [], internalListen },
