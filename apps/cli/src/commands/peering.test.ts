@@ -1,12 +1,14 @@
 import { create } from "@bufbuild/protobuf";
+import { PartitionSchema } from "@plinth/proto";
 import { ExportSchema, ImportSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_pb.js";
-import { defineType, idOf, resourceOf, typeOf } from "@plinth/resource";
+import { defineType, idOf, Partition, resourceOf, typeOf } from "@plinth/resource";
 import { silentLogger } from "@plinth/runtime";
 import { createServer } from "@plinth/server";
 import { defineModule } from "@plinth/server/module";
 import { expect, it, onTestFinished } from "vitest";
 import { FilmSchema } from "../../testdata/gen/cinema/v1/cinema_pb.ts";
 import { Film } from "../cinema.fixture.ts";
+import { startRestoredCinemas } from "../restored-cinemas.fixture.ts";
 import { runPlinth } from "../run-plinth.fixture.ts";
 
 const Export = defineType(ExportSchema);
@@ -99,3 +101,16 @@ it("peering refuses what is not a token, and a file that is missing", async () =
 	const missing = await run(["peering", "token", "east", "--peer-ca-file", "/nowhere/ca.pem"]);
 	expect(missing.err).toMatch(/can't read \/nowhere\/ca.pem: /);
 });
+
+it("peering list shows the copies of another region", async () => {
+	const { first, run } = await startRestoredCinemas({});
+	const data = create(PartitionSchema, { copies: { regions: ["r1", "r2"] } });
+	await first.client.write({
+		resource: resourceOf(Partition, { id: idOf(Partition, "default"), data }),
+	});
+	await expect
+		.poll(async () => (await run(["peering", "list"])).out, { timeout: 300_000 })
+		.toMatch(
+			/^PEERING +ROLE +IMPORT +PARTITION +STATE +COPIES +LEFT-OUT +LAG +AGE +MESSAGE *\nr1 +region +default +Streaming +1 +0 +0s +\d+s *\n$/,
+		);
+}, 300_000);

@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { Artist, artist, musicModule, Tour } from "../../testdata/music.ts";
 import { outcome, transportWith } from "../callers.fixture.ts";
 import { defineModule } from "../module/index.ts";
+import { documentedMetrics, metricsWith } from "../operations/metrics-with-prefix.fixture.ts";
 import { credential } from "./started-deployment.fixture.ts";
 import { patiently, startTwoRegions, TestRegion } from "./two-regions.fixture.ts";
 
@@ -135,6 +136,35 @@ describe("copies of another region", { timeout: 300_000 }, () => {
 			.poll(() => north.artists(), patiently)
 			.toEqual([":default/miles=r3", "r1:default/miles=r1", "r2:default/miles=r2"]);
 		expect(await west.artists()).toEqual([":default/miles=r1"]);
+	});
+});
+
+describe("the metrics of regional copies", { timeout: 300_000 }, () => {
+	it("tell of both regions what is copied, and how far it is behind", async () => {
+		const { west, east } = await startTwoRegions();
+		const prefix = "plinth_regional_";
+		await west.write("miles", "jazz");
+		expect(await metricsWith(prefix, east.server)).toEqual({});
+		await west.partitionPolicy("default", "r2");
+		const current = {
+			import_state: { "r1 default Streaming": 1 },
+			import_lag_seconds: { "r1 default": 0 },
+			import_age_seconds: { "r1 default": expect.any(Number) },
+			import_copies: { "r1 default music.v1.Artist": 1 },
+			import_left_out: { "r1 default": 0 },
+			import_messages_total: { "r1 default": expect.any(Number) },
+		};
+		await expect.poll(() => metricsWith(prefix, east.server), patiently).toEqual(current);
+		const exported = {
+			export_streams: { "r2 default": 1 },
+			export_messages_total: { "r2 default": expect.any(Number) },
+			export_unacknowledged: { "r2 default": 0 },
+			export_lag_seconds: { "r2 default": 0 },
+		};
+		await expect.poll(() => metricsWith(prefix, west.server), patiently).toEqual(exported);
+		expect([...Object.keys(current), ...Object.keys(exported)].sort()).toEqual(
+			documentedMetrics(prefix),
+		);
 	});
 });
 

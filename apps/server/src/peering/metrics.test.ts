@@ -1,27 +1,12 @@
-import { readFileSync } from "node:fs";
 import { Import } from "@plinth/peering";
 import { idOf, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Artist, artist, musicModule, Tour, toursModule } from "../../testdata/music.ts";
-import { parsePrometheus } from "../parse-prometheus.fixture.ts";
+import { documentedMetrics, metricsWith } from "../operations/metrics-with-prefix.fixture.ts";
 import { allArtists, eventually, peer, TestCluster } from "./two-clusters.fixture.ts";
 
-/** The page that lists the metrics. */
-const page = readFileSync(new URL("../../../../docs/operating.md", import.meta.url), "utf8");
-
-/** The metrics of peerings: names without `plinth_peering_`, each with its values by their labels. */
-async function metricsOf({ server }: TestCluster): Promise<Record<string, Record<string, number>>> {
-	const text = await (await fetch(`${server.address}/metrics`)).text();
-	const lines = text.split("\n").filter((line) => /^(# \w+ )?plinth_peering_/.test(line));
-	return Object.fromEntries(
-		parsePrometheus(`${lines.join("\n")}\n`).map(({ name, metrics }) => [
-			name.slice("plinth_peering_".length),
-			Object.fromEntries(
-				metrics.map(({ labels, value }) => [Object.values(labels ?? {}).join(" "), Number(value)]),
-			),
-		]),
-	);
-}
+const prefix = "plinth_peering_";
+const metricsOf = ({ server }: TestCluster) => metricsWith(prefix, server);
 
 describe("the metrics of peerings", { timeout: 300_000 }, () => {
 	it("tell of both sides what is copied, and how far it is behind", async () => {
@@ -57,9 +42,8 @@ describe("the metrics of peerings", { timeout: 300_000 }, () => {
 		// The start of the stream, and a snapshot of two artists.
 		expect(imported.import_messages_total?.music).toBeGreaterThanOrEqual(5);
 		expect(exported.export_messages_total?.["east all"]).toBeGreaterThanOrEqual(5);
-		const documented = page.matchAll(/(?<=`plinth_peering_)\w+/g).map(([name]) => name);
 		expect([...Object.keys(imported), ...Object.keys(exported)].sort()).toEqual(
-			[...documented].sort(),
+			documentedMetrics(prefix),
 		);
 
 		await west.stop();

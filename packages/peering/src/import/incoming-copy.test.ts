@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { OriginSchema, type Resource, StatusSchema } from "@plinth/proto";
 import { newUlid, TypeRegistry } from "@plinth/resource";
 import { CopyCheck } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import { Good, good } from "../simulation/goods.fixture.ts";
-import { incomingCopy } from "./incoming-copy.ts";
+import { incomingCopy, type RegionPlace } from "./incoming-copy.ts";
 
 const ulid = () => newUlid(systemRuntime);
 const [home, peer, own] = [ulid(), ulid(), ulid()];
@@ -122,5 +122,47 @@ describe("what a peer sends", () => {
 		expect(problemOf(change)).toEqual(
 			typeof problem === "string" ? problem : expect.stringMatching(problem),
 		);
+	});
+});
+
+describe("what another region sends", () => {
+	const from: RegionPlace = {
+		...{ kind: "region", partition: "default", region: "us-west2" },
+		...{ deployment: ulid(), cluster: home, incarnation: ulid() },
+	};
+	const origin = {
+		...{ cluster: home, incarnation: from.incarnation, uid: ulid(), version: "7" },
+		...{ region: "us-west2", partition: "default" },
+	};
+	const received = (change: MessageInitShape<typeof OriginSchema> = {}) => {
+		const resource = good("ale", "pale");
+		resource.generation = ulid();
+		resource.origin = Object.assign(create(OriginSchema, origin), change);
+		return incomingCopy(Good, resource, from, check);
+	};
+
+	it("is stored in its own place, with the region in its name", () => {
+		expect(received()).toMatchObject({
+			copy: {
+				id: {
+					...{ uid: "", name: "ale", region: "us-west2" },
+					tenancy: { partition: "default", namespace: "default" },
+				},
+				origin: { region: "us-west2", path: [], peering: "" },
+			},
+		});
+	});
+
+	it.each<[string, MessageInitShape<typeof OriginSchema>]>([
+		["of another region", { region: "us-east1" }],
+		["of no region", { region: "" }],
+		["of another partition", { partition: "private" }],
+		["of another cluster", { cluster: peer }],
+		["of another incarnation", { incarnation: ulid() }],
+		["that has passed a cluster", { path: [home] }],
+		["with a version that is none", { version: "x" }],
+		["with a uid that is none", { uid: "x" }],
+	])("is left out if it is %s", (_, change) => {
+		expect(received(change)).toEqual({ problem: "its origin is malformed" });
 	});
 });

@@ -168,14 +168,21 @@ export class RegionalCopier {
 	}
 
 	/** Whether nothing is to be kept of a partition, as far as that is known. */
-	async #isGone({ importUid, region, partition, deploymentUid }: ImportRecord): Promise<boolean> {
+	async #isGone({
+		importUid,
+		region,
+		partition,
+		deploymentUid,
+		incarnation,
+	}: ImportRecord): Promise<boolean> {
 		const { own, regions } = this.#options;
 		if (region === own.region) {
 			// The deployment was moved to the region: what it has there are originals.
 			return true;
 		}
 		if (!this.#deployments.has(region)) {
-			return deploymentUid !== "" && (await regions.isDeleted(deploymentUid));
+			// Without an incarnation, no copies are stored.
+			return incarnation === "" || (await regions.isDeleted(deploymentUid));
 		}
 		// The run has asked for the partition itself, and has removed what was stored.
 		const running = this.#running.get(importUid);

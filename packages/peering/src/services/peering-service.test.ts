@@ -1,7 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { ImportRecordSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
 import { PeeringReport_Role } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
+import { systemRuntime } from "@plinth/runtime";
 import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
+import { PeeringRecords } from "../records/peering-records.ts";
 import { TestNetwork } from "../two-clusters.fixture.ts";
 
 describe("a list of peerings", () => {
@@ -68,5 +72,37 @@ describe("a list of peerings", () => {
 		expect((await west.api.listPeerings({})).peerings).toMatchObject([{ name: "east" }]);
 		code = Code.Unavailable;
 		await expect(west.api.listPeerings({})).rejects.toMatchObject({ code });
+	});
+
+	it("has the copies of other regions, of the partitions that the caller may read", async () => {
+		const west = await new TestNetwork().cluster("west", {
+			beforeRead(name) {
+				if (name === "secret") {
+					throw new ConnectError("no", Code.PermissionDenied);
+				}
+			},
+		});
+		const records = new PeeringRecords(west.stored, systemRuntime);
+		for (const [region, partition] of [
+			["us-west2", "shop"],
+			["us-west2", "default"],
+			["us-west2", "secret"],
+			["eu-west1", "secret"],
+			["eu-west1", "shop"],
+			["us-east1", "secret"],
+		] as const) {
+			const importUid = `${region}-${partition}`;
+			const state = "Unreachable";
+			const record = create(ImportRecordSchema, { importUid, region, partition, state });
+			await west.stored.commit([records.put("regional", importUid, record)]);
+		}
+		const role = PeeringReport_Role.REGION;
+		const unreachable = (partition: string) => ({
+			...{ partition, state: "Unreachable", lagMs: -1n, ageMs: -1n },
+		});
+		expect((await west.api.listPeerings({})).peerings).toMatchObject([
+			{ name: "eu-west1", role, imports: [unreachable("shop")] },
+			{ name: "us-west2", role, imports: [unreachable("default"), unreachable("shop")] },
+		]);
 	});
 });

@@ -1,0 +1,188 @@
+import { newUlid, typeOf } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { describe, expect, it } from "vitest";
+import { Good, good } from "../simulation/goods.fixture.ts";
+import {
+	LaterGood,
+	laterGood,
+	type TestRegionOptions,
+	TestRegions,
+} from "./two-regions.fixture.ts";
+
+const patiently = { timeout: 300_000, interval: 20 };
+
+/** Two regions: the east copies from the west. */
+async function start(west: TestRegionOptions = {}, east: TestRegionOptions = {}) {
+	const regions = new TestRegions();
+	const started = {
+		west: await regions.region("west", west),
+		east: await regions.region("east", east),
+	};
+	return started;
+}
+
+describe("a type with two versions", { timeout: 300_000 }, () => {
+	const both = { types: [Good, LaterGood] };
+
+	it("is copied in both, if this region has both", async () => {
+		const { west, east } = await start(both, both);
+		await west.partitionPolicy("east");
+		await west.client.write({ resource: good("ale", "pale") });
+		await west.client.write({ resource: laterGood("beer", "dark") });
+		east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale", "v2 beer"]);
+		// In another version, it is the same resource.
+		await west.client.write({ resource: laterGood("ale", "stale") });
+		await west.client.write({ resource: good("beer", "light") });
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v2 ale", "v1 beer"]);
+		expect(await east.record("west")).toMatchObject({ leftOutTotal: 0n });
+	});
+
+	it("is copied in the version that both regions have, and the rest is left out by name", async () => {
+		const { west, east } = await start(both);
+		await west.partitionPolicy("east");
+		await west.client.write({ resource: good("ale", "pale") });
+		await west.client.write({ resource: laterGood("beer", "dark") });
+		east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale"]);
+		const reason = "resource type goods.v2.Good not registered";
+		await expect
+			.poll(() => east.record("west"), patiently)
+			.toMatchObject({
+				leftOutTotal: 2n,
+				leftOut: expect.arrayContaining([
+					expect.objectContaining({ type: "goods.v2.Good", name: "", reason }),
+					expect.objectContaining({ type: "goods.v1.Good", name: "beer", reason }),
+				]),
+			});
+		// An older copy is removed when its original is in a version that this region lacks.
+		await west.client.write({ resource: laterGood("ale", "stale") });
+		await west.client.write({ resource: good("beer", "light") });
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 beer"]);
+	});
+});
+
+describe("a region that offers too much", { timeout: 300_000 }, () => {
+	it("is named with the limit, and what is stored stays", async () => {
+		const { west, east } = await start({}, { maxCopies: 2 });
+		await west.partitionPolicy("east");
+		await west.client.write({ resource: good("ale", "pale") });
+		east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale"]);
+		await west.client.write({ resource: good("beer", "dark") });
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale", "v1 beer"]);
+		await west.client.write({ resource: good("cider", "dry") });
+		await expect
+			.poll(() => east.record("west"), patiently)
+			.toMatchObject({
+				state: "TooManyCopies",
+				message:
+					"the region west offers more than the 2 copies of one partition that may be stored: name it in the policies of namespaces instead",
+			});
+		expect(await east.copiesOf("west")).toEqual(["v1 ale", "v1 beer"]);
+	});
+});
+
+describe("what a region sends", { timeout: 300_000 }, () => {
+	it("lacks what stays at home, and has neither path nor peering", async () => {
+		const { west, east } = await start();
+		await west.partitionPolicy("east");
+		const resource = good("ale", "pale");
+		resource.metadata = { finalizers: "held", shelf: "top" };
+		const { resource: original } = await west.client.write({ resource });
+		east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale"]);
+		const { resource: copy } = await east.client.read({
+			id: {
+				...good("ale", "").id,
+				$typeName: "plinth.resource.v1.ID",
+				uid: "",
+				name: "ale",
+				region: "west",
+			},
+		});
+		expect(copy?.metadata).toEqual({ shelf: "top" });
+		expect(copy?.id?.uid).not.toBe(original?.id?.uid);
+		expect(copy?.data).toEqual(original?.data);
+		expect(copy?.origin).toMatchObject({
+			...{ region: "west", partition: "default", path: [], peering: "" },
+			...{ uid: original?.id?.uid, version: original?.version },
+		});
+	});
+});
+
+describe("a stream to a region", () => {
+	const position = (type: typeof Good | typeof LaterGood) => ({
+		type: typeOf(type.type),
+		version: "",
+	});
+	const opened = async () => {
+		const { west } = await start({ types: [Good, LaterGood] });
+		await west.partitionPolicy("east");
+		const route = west.route("east");
+		const { offer } = await west.offers.getOffer({ route, partition: "default" });
+		const open = (change: object, signal?: AbortSignal) =>
+			west.offers.streamOffer(
+				{
+					route,
+					stream: {
+						...{ export: "default", positions: [] },
+						...{ generation: offer?.generation ?? "", incarnation: offer?.incarnation ?? "" },
+						...change,
+					},
+				},
+				{ ...(signal && { signal }) },
+			);
+		const stream = (change: object) => Array.fromAsync(open(change));
+		return { west, open, stream };
+	};
+
+	it("is refused for what is not offered, and for more than a request may have", async () => {
+		const { west, stream } = await opened();
+		await expect(stream({ generation: "x" })).rejects.toThrow("what is offered has changed");
+		await expect(stream({ incarnation: newUlid(systemRuntime) })).rejects.toThrow("has changed");
+		await expect(stream({ export: "other" })).rejects.toThrow(
+			"no policy of partition other names the region east",
+		);
+		await expect(stream({ positions: [position(Good), position(LaterGood)] })).rejects.toThrow(
+			"type goods.v2.Good has two positions",
+		);
+		await expect(
+			stream({ positions: Array.from({ length: 1_001 }, () => position(Good)) }),
+		).rejects.toThrow("positions has 1001 entries, more than 1000");
+		const unknown = { type: { group: "tenancy", groupVersion: "v1", kind: "Namespace" } };
+		await expect(stream({ positions: [unknown] })).rejects.toThrow(
+			"type tenancy.v1.Namespace is not streamed",
+		);
+		await west.partitionPolicy();
+		await expect(stream({})).rejects.toThrow("no policy of partition default names the region");
+	});
+
+	it("ends when the policy is taken away", async () => {
+		const { west, open } = await opened();
+		const messages = open({ positions: [position(Good)] })[Symbol.asyncIterator]();
+		await messages.next();
+		await west.partitionPolicy("north");
+		const rest = async () => {
+			while (!(await messages.next()).done) {}
+		};
+		await expect(rest()).rejects.toThrow(
+			"what is offered of partition default to region east has changed: stream again",
+		);
+	});
+
+	it("is acknowledged by its own region only", async () => {
+		const { west, open } = await opened();
+		const end = new AbortController();
+		const messages = open({}, end.signal)[Symbol.asyncIterator]();
+		const { value } = await messages.next();
+		const start = value?.message?.message;
+		const streamId = start?.case === "start" ? start.value.streamId : "";
+		const acknowledge = (from: string) =>
+			west.offers.acknowledgeOffer({ route: west.route(from), streamId, sequence: 1n });
+		await expect(acknowledge("north")).rejects.toThrow("no such stream at this server");
+		await acknowledge("east");
+		end.abort();
+		await messages.next().catch(() => {});
+	});
+});

@@ -1,0 +1,140 @@
+import { create } from "@bufbuild/protobuf";
+import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
+import { NamespaceSchema, PartitionSchema, type Resource, ResourceService } from "@plinth/proto";
+import {
+	type OfferRoute,
+	OfferRouteSchema,
+	RegionalCopyService,
+} from "@plinth/proto/gen/plinth/meta/v1/regional_copy_service_pb.js";
+import type { ImportRecord } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
+import {
+	defineType,
+	idOf,
+	Namespace,
+	newUlid,
+	Partition,
+	type ResourceType,
+	resourceOf,
+	Tombstone,
+	TypeRegistry,
+} from "@plinth/resource";
+import {
+	createResourceService,
+	ensureDefaultTenancy,
+	insecureAllowAll,
+} from "@plinth/resource-service";
+import { LocalLeases, silentLogger, systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
+import { onTestFinished } from "vitest";
+import { GoodSchema as LaterGoodSchema } from "../../testdata/gen/acme/goods/v2/goods_pb.ts";
+import { PeeringRecords } from "../records/peering-records.ts";
+import { Good } from "../simulation/goods.fixture.ts";
+import { createRegionalCopies } from "./regional-copies.ts";
+
+/** A later version of `Good`. */
+export const LaterGood = defineType(LaterGoodSchema);
+
+/** A good in the later version. */
+export function laterGood(name: string, note: string): Resource {
+	const data = create(LaterGoodSchema, { note });
+	return resourceOf(LaterGood, { id: idOf(LaterGood, name), data });
+}
+
+/** Options of `TestRegions.region`. */
+export interface TestRegionOptions {
+	readonly types?: readonly ResourceType[];
+	readonly limits?: Partial<StorageLimits>;
+	readonly maxCopies?: number;
+}
+
+export type TestRegion = Awaited<ReturnType<TestRegions["region"]>>;
+
+/** The regions of one service in this process. */
+export class TestRegions {
+	readonly #regions = new Map<string, TestRegion>();
+
+	/** A region with some types, which copies from the others after `run`. */
+	async region(name: string, { types = [Good], limits = {}, maxCopies }: TestRegionOptions = {}) {
+		const runtime = systemRuntime;
+		const leases = new LocalLeases();
+		const backend = createMemoryBackend({ runtime, leases, limits });
+		const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
+		await ensureDefaultTenancy(backend, runtime);
+		const uid = newUlid(runtime);
+		const copies = createRegionalCopies({
+			...{ backend, registry, leases, runtime, maxCopies, logger: silentLogger },
+			own: { service: "goods", region: name, uid: async () => uid },
+			regions: {
+				others: async () =>
+					[...this.#regions.values()]
+						.filter((each) => each.name !== name)
+						.map((each) => ({ region: each.name, uid: each.uid, addresses: [each.name] })),
+				isDeleted: async () => false,
+				connect: (address) => this.#region(address).transport,
+			},
+		});
+		const resources = createResourceService({
+			...{ backend, registry, runtime, region: name, authorizer: insecureAllowAll },
+		});
+		const transport = createInProcessTransport(
+			(router) => router.service(RegionalCopyService, copies.service),
+			runtime,
+		);
+		const own = createInProcessTransport(
+			(router) => router.service(ResourceService, resources),
+			runtime,
+		);
+		const client = createInProcessClient(ResourceService, own);
+		const region = {
+			...{ name, uid, backend, copies, client, transport },
+			offers: createInProcessClient(RegionalCopyService, transport),
+			/** The route of calls of another region. */
+			route: (from: string): OfferRoute =>
+				create(OfferRouteSchema, {
+					...{ protocolVersion: 1, service: "goods", region: from, toUid: uid },
+				}),
+			/** Copies until the test has finished. */
+			run() {
+				const end = new AbortController();
+				const running = copies.run(end.signal);
+				onTestFinished(async () => {
+					end.abort(new Error("the test has finished"));
+					await running;
+				});
+			},
+			async partitionPolicy(...regions: string[]) {
+				const data = create(PartitionSchema, { copies: { regions } });
+				const id = idOf(Partition, "default");
+				await client.write({ resource: resourceOf(Partition, { id, data }) });
+			},
+			async namespacePolicy(namespace: string, ...regions: string[]) {
+				const data = create(NamespaceSchema, { copies: { regions } });
+				const id = idOf(Namespace, namespace);
+				await client.write({ resource: resourceOf(Namespace, { id, data }) });
+			},
+			/** The copies of another region, as `v1 name`. */
+			async copiesOf(other: string): Promise<readonly string[]> {
+				const { resources: found } = await backend.list({
+					...{ type: Good.type, namePrefix: "", region: other },
+					tenancy: { partition: "*", namespace: "*" },
+				});
+				return found.map(({ id }) => `${id?.type?.groupVersion} ${id?.name}`);
+			},
+			/** The record of the copies of the partition `default` of another region. */
+			async record(other: string): Promise<ImportRecord | undefined> {
+				const all = await new PeeringRecords(backend, runtime).all("regional");
+				return all.map(({ value }) => value).find((each) => each.region === other);
+			},
+		};
+		this.#regions.set(name, region);
+		return region;
+	}
+
+	#region(name: string): TestRegion {
+		const region = this.#regions.get(name);
+		if (region === undefined) {
+			throw new Error(`no region ${name}`);
+		}
+		return region;
+	}
+}
