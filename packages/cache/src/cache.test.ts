@@ -489,6 +489,16 @@ describe("copies of other regions", () => {
 		expect(cache.stats().map(({ size }) => size)).toEqual([0, 3]);
 	});
 
+	it("are not those of the region of the service, which stands for what is no copy", () => {
+		const cache = createCache({ types: [Album], region: "eu" });
+		cache.insert(album("kind", { title: "local" }));
+		cache.insert(inUs(album("kind", { title: "copied" })));
+		expect(cache.get(Album, { ...kind, region: "eu" })?.data.title).toBe("local");
+		expect(cache.inRegion("eu").get(Album, kind)?.data.title).toBe("local");
+		expect(names(cache.list(Album, { region: "eu" }))).toEqual(["kind"]);
+		expect(cache.get(Album, { ...kind, region: "us" })?.data.title).toBe("copied");
+	});
+
 	it("are read by readers that were there before the first copy", () => {
 		const cache = albums(byLabel);
 		const us = cache.inRegion("us");

@@ -11,6 +11,8 @@ export interface CacheOptions<Q extends Queries> {
 	/** Indexes on any of the types; names are unique per type. */
 	readonly indexes?: readonly AnyIndex[];
 	readonly queries?: Q;
+	/** The region of the service, if it has one. In reads, it stands for what is no copy. */
+	readonly region?: string | undefined;
 	/**
 	 * Called if an index needs data that can't be decoded. The index then omits the resource, even if it
 	 * requires a key, and `insert` succeeds. Without this callback, `insert` throws an IndexError.

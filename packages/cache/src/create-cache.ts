@@ -13,9 +13,9 @@ import { Store } from "./store.ts";
 export function createCache<Q extends Queries>(options: CacheOptions<Q>): Cache<Q> {
 	assertDeclaration(options);
 	const { types, indexes = [], queries = {}, validate = false } = options;
-	const { onUndecodable } = options;
+	const { region, onUndecodable } = options;
 	const store = new Store({
-		...{ types, indexes, validate, onUndecodable },
+		...{ types, indexes, region, validate, onUndecodable },
 		queries: new Map(Object.entries(queries)),
 	});
 	return Object.assign(new SourceReader<Q, "plain">(store), {

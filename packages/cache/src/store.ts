@@ -22,6 +22,8 @@ export interface StoreOptions {
 	readonly types: readonly ResourceType[];
 	readonly indexes: readonly AnyIndex[];
 	readonly queries: ReadonlyMap<string, Query>;
+	/** The region of the service, if it has one. */
+	readonly region: string | undefined;
 	readonly validate: boolean;
 	readonly onUndecodable: UndecodableListener | undefined;
 }
@@ -38,14 +40,14 @@ export class Store implements Sources {
 	#last: RegionalTables | undefined;
 	readonly #sources = new Map<ResourceType | AnyIndex, Source>();
 
-	constructor({ types, indexes, queries, validate, onUndecodable }: StoreOptions) {
+	constructor({ types, indexes, queries, region, validate, onUndecodable }: StoreOptions) {
 		this.types = Object.freeze([...types]);
 		this.indexes = Object.freeze([...indexes]);
 		this.queries = queries;
 		this.#validate = validate;
 		for (const type of types) {
 			const own = indexes.filter((index) => index.type.family === type.family);
-			const tables = new RegionalTables(() => new Table(type, own, onUndecodable));
+			const tables = new RegionalTables(region, () => new Table(type, own, onUndecodable));
 			this.#tables.set(type.family, tables);
 			this.#sources.set(type, new IdSource(tables, type));
 			for (const index of tables.home.indexes) {

@@ -20,6 +20,8 @@ export interface ControllersOptions {
 	/** Whether other servers, possibly with other modules, share the storage. */
 	readonly isShared: boolean;
 	readonly registry: TypeRegistry;
+	/** The region of the server's deployment, if it is part of one. */
+	readonly region: string | undefined;
 	readonly modules: readonly Module[];
 	readonly leases: LeaseManager;
 	readonly events: EventRecorder;
@@ -47,6 +49,7 @@ export function startControllers(options: ControllersOptions): RunningController
 	const manager = createControllerManager({
 		client: interfaces.trustedShared,
 		cloningClient: interfaces.trustedCloned,
+		region: options.region,
 		runtime,
 		leases,
 		events,

@@ -196,6 +196,7 @@ function runControllers(
 		...{ interfaces, registry, modules, leases, events, runtime, logger },
 		backend: references.store,
 		isShared: options.storage.kind === "etcd",
+		region: options.deployment?.region,
 		onFailure: fail,
 	});
 	observeControllers(metrics.meter, controllers.manager);

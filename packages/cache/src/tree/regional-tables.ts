@@ -20,18 +20,21 @@ export const allRegions = "*";
  */
 export class RegionalTables {
 	readonly home: Table;
+	/** The region of the service, if it has one: it names `home`. */
+	readonly #own: string | undefined;
 	readonly #create: () => Table;
 	/** Ordered by region. */
 	#copies: ReadonlyMap<string, Table> = new Map();
 
-	constructor(create: () => Table) {
+	constructor(own: string | undefined, create: () => Table) {
+		this.#own = own;
 		this.home = create();
 		this.#create = create;
 	}
 
 	/** The table of copies of the region, or of what is at home if there is none; `undefined` if it has never had any. */
 	of(region: string | undefined): Table | undefined {
-		return region ? this.#copies.get(region) : this.home;
+		return region && region !== this.#own ? this.#copies.get(region) : this.home;
 	}
 
 	/** Like `of`; creates the table if it is missing. */

@@ -46,6 +46,8 @@ export interface ControllerManagerOptions {
 	 * `controllers-mailer-server-…` and `controllers-mailer-shard-…`.
 	 */
 	readonly leaseName?: string;
+	/** The region of the service, if it has one: reads of the caches take it for what is no copy. */
+	readonly region?: string | undefined;
 	/** Nothing is logged by default. */
 	readonly logger?: Logger;
 	/** Records what controllers tell of resources, and failed reconciles. By default nothing does. */
@@ -88,7 +90,7 @@ export const singletonLease = "controllers";
 
 /** Creates a manager without controllers. */
 export function createControllerManager(options: ControllerManagerOptions): ControllerManager {
-	const { client, leases, leaseName = singletonLease } = options;
+	const { client, leases, leaseName = singletonLease, region } = options;
 	const cloningClient = options.cloningClient ?? createResourceServiceCloningClient(client);
 	const runtime = options.runtime ?? systemRuntime;
 	const { logger = silentLogger, events = noEvents } = options;
@@ -109,7 +111,7 @@ export function createControllerManager(options: ControllerManagerOptions): Cont
 			checkRegistration(controller, controllers, started);
 			controllers.push(controller);
 			const named = withFields(logger, { controller: controller.name });
-			const shared = { client, cloningClient, runtime, limits, chains, events };
+			const shared = { client, cloningClient, region, runtime, limits, chains, events };
 			const tally = new ReconcileTally();
 			const onEndlessChain = (chain: EndlessChain) => {
 				tally.triggeredItself(chain);

@@ -44,7 +44,7 @@ export function createControllerComponents(
 	const types = cachedTypes(controller);
 	const undecodable = new UndecodableResources(scope.environment.logger);
 	const cache = createCache({
-		...{ types, indexes, queries },
+		...{ types, indexes, queries, region: scope.environment.region },
 		onUndecodable: (type, { id }, error) => {
 			if (id !== undefined) {
 				undecodable.note(type, id, error);

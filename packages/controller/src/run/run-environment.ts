@@ -13,6 +13,8 @@ export interface RunEnvironment {
 	readonly client: ResourceClient;
 	/** For the controller's code: copies requests and responses. */
 	readonly cloningClient: ResourceClient;
+	/** The region of the service, if it has one. */
+	readonly region?: string | undefined;
 	readonly runtime: Runtime;
 	/** Adds the controller's name to each line. */
 	readonly logger: Logger;
