@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListByOwnerRequest, ListByOwnerResponse, Resource } from "@plinth/proto";
-import { operatorRead, type ResourceName } from "@plinth/resource";
+import { operatorRead, type StoredName } from "@plinth/resource";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
@@ -86,19 +86,21 @@ function responseOf(
 }
 
 function tokenAfter(last: Resource | undefined): string {
-	const { type, tenancy, name = "" } = last?.id ?? {};
+	const { type, tenancy, name = "", region } = last?.id ?? {};
 	return encodePosition([
 		type?.group ?? "",
 		type?.kind ?? "",
 		tenancy?.partition ?? "",
 		tenancy?.namespace ?? "",
 		name,
+		...(region === undefined ? [] : [region]),
 	]);
 }
 
 /** @throws ConnectError InvalidArgument if the token is malformed. */
-function positionOf(token: string): ResourceName {
-	const parts = decodePosition(token, 5);
-	const [group = "", kind = "", partition = "", namespace = "", name = ""] = parts;
-	return { type: { group, groupVersion: "", kind }, tenancy: { partition, namespace }, name };
+function positionOf(token: string): StoredName {
+	const parts = decodePosition(token, 5, 6);
+	const [group = "", kind = "", partition = "", namespace = "", name = "", region] = parts;
+	const type = { group, groupVersion: "", kind };
+	return { type, tenancy: { partition, namespace }, name, region };
 }

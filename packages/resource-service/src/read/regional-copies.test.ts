@@ -98,6 +98,27 @@ describe.each(connections)("in the region eu, over %s, a copy from us", (connect
 		);
 	});
 
+	it("is on one page of what its owner owns", async () => {
+		const { resource } = await t.client.write({ resource: artist("owner") });
+		const owner = resource?.id;
+		const copies = ["miles", "ella"].map((name) => ({
+			...copyOf(name, "later"),
+			...(owner && { owner }),
+		}));
+		await t.backend.commit(
+			copies.map((each) => ({ op: "put", resource: each, expectedVersion: "" })),
+		);
+		await t.client.write({ resource: { ...artist("ada"), ...(owner && { owner }) } });
+		const paged: string[] = [];
+		let pageToken = "";
+		do {
+			const page = await t.client.listByOwner({ ...(owner && { owner }), pageSize: 1, pageToken });
+			paged.push(...page.resources.map(({ id }) => `${id?.region ?? "here"} ${id?.name}`));
+			pageToken = page.nextPageToken;
+		} while (pageToken !== "" && paged.length < 10);
+		expect(paged).toEqual(["here ada", "us ella", "us miles"]);
+	});
+
 	it("is sent to watches of its region and of all regions", async () => {
 		const seen = async (region: string) => {
 			const abort = new AbortController();
