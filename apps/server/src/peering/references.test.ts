@@ -1,6 +1,15 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Import } from "@plinth/peering";
-import { decodeShared, idOf, referenceTo, resourceOf } from "@plinth/resource";
+import type { Resource } from "@plinth/proto";
+import {
+	addFinalizer,
+	decodeShared,
+	idOf,
+	isMarkedForDeletion,
+	referenceTo,
+	removeFinalizer,
+	resourceOf,
+} from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { FanSchema } from "../../testdata/gen/music/v1/fan_pb.ts";
 import { Artist, artist, Fan, fansModule } from "../../testdata/music.ts";
@@ -30,6 +39,27 @@ async function read({ server }: TestCluster, name: string) {
 	const { resources } = await server.client.list({ type: Fan.type, tenancy: {}, namePrefix: name });
 	const [found] = resources;
 	return found && decodeShared(Fan, found).data;
+}
+
+/** Keeps a fan that is deleted until `releaseFan`. */
+function withFinalizer(resource: Resource): Resource {
+	addFinalizer(resource, "tests/kept");
+	return resource;
+}
+
+async function releaseFan({ server }: TestCluster, name: string): Promise<void> {
+	await eventually(async () => {
+		const { resource } = await server.client.read({ id: idOf(Fan, name) });
+		if (resource !== undefined) {
+			removeFinalizer(resource, "tests/kept");
+			await server.client.write({ resource });
+		}
+	});
+}
+
+async function isMarked(cluster: TestCluster, name: string): Promise<boolean> {
+	const copy = await cluster.artist(name, "west");
+	return copy !== undefined && isMarkedForDeletion(copy);
 }
 
 describe("a reference to a copy", { timeout: 300_000 }, () => {
@@ -84,6 +114,35 @@ describe("a reference to a copy", { timeout: 300_000 }, () => {
 			expect((await read(east, "anna"))?.likes).toBeUndefined();
 			expect(await read(east, "bert")).toBeUndefined();
 		});
+	});
+
+	it("holds up no other copies while what is deleted with the copy has a finalizer", async () => {
+		const { west, east } = await imported("miles");
+		await east.write(withFinalizer(fan("bert", { livesFor: copied("miles") })));
+		await west.server.client.delete({ id: idOf(Artist, "miles") });
+		await eventually(async () => expect(await isMarked(east, "miles")).toBe(true));
+		await west.write(artist("ella"));
+		await eventually(() => east.artist("ella", "west"));
+		await releaseFan(east, "bert");
+		await eventually(async () => expect(await east.artists("west")).toEqual(["default/ella=jazz"]));
+		expect(await read(east, "bert")).toBeUndefined();
+	});
+
+	it("holds up no other import when its own is removed", async () => {
+		const { west, east } = await imported("miles");
+		await east.write(withFinalizer(fan("bert", { livesFor: copied("miles") })));
+		await east.server.client.delete({ id: idOf(Import, "artists") });
+		await eventually(async () => expect(await isMarked(east, "miles")).toBe(true));
+		await east.import("again", { peer: "west", export: "artists", partition: "again" });
+		await west.write(artist("ella"));
+		await eventually(() => east.artist("ella", "again"));
+		expect(await isMarked(east, "miles")).toBe(true);
+		await releaseFan(east, "bert");
+		await eventually(async () =>
+			expect(await outcome(east.artist("miles", "west"))).toBe(
+				"NotFound: partition not found: west",
+			),
+		);
 	});
 
 	it("is refused if the copy could not be removed because of it", async () => {

@@ -15,6 +15,8 @@ import {
 	addFinalizer,
 	displayName,
 	type FamilyLike,
+	familyKey,
+	hasFinalizer,
 	idOf,
 	isMarkedForDeletion,
 	Namespace,
@@ -61,7 +63,7 @@ export class PartitionTaken extends Error {
 	override readonly name = "PartitionTaken";
 }
 
-/** Some references to a copy that is removed have not been changed yet. */
+/** What is removed waits for the resources that reference it, or that it owns. */
 class CopyReferenced extends Error {
 	override readonly name = "CopyReferenced";
 }
@@ -69,7 +71,7 @@ class CopyReferenced extends Error {
 /** The copies that one commit removes, with two mutations each. A storage allows 100 mutations. */
 const removalsPerCommit = 45;
 
-/** How long an import waits until the references to a copy have been changed, before it dials again. */
+/** How long an import that needs a name waits until what has it is gone, in milliseconds, before it tries again. */
 const referencesMs = 5_000;
 
 /**
@@ -141,10 +143,11 @@ export class ImportStore {
 	}
 
 	/**
-	 * Stores copies, removes others, and records the progress, in one commit.
+	 * Stores copies, removes others, and records the progress, in one commit. Of the others, those that are referenced are
+	 * marked before, and removed by the references: this waits for them only if another copy gets the name.
 	 *
 	 * @param copies - without uids and versions.
-	 * @throws TooManyCopies: nothing is stored then.
+	 * @throws TooManyCopies: nothing is stored then. CopyReferenced.
 	 */
 	async commit(
 		copies: readonly Resource[],
@@ -177,9 +180,7 @@ export class ImportStore {
 			puts.push({ op: "put", resource, expectedVersion: isSame ? (stored?.version ?? "") : "" });
 			await this.#addNamespace(copy, namespaces);
 		}
-		if (replaced.length > 0) {
-			await this.#remove(replaced);
-		}
+		await this.#removeUntilGone(() => this.#storedOf(replaced));
 		const created = puts.filter(({ expectedVersion }) => expectedVersion === "");
 		await this.#checkCount(created.length + namespaces.size);
 		const deletions = await this.#deletionsOf(removed);
@@ -258,17 +259,28 @@ export class ImportStore {
 		}
 	}
 
-	/** Removes the copies of all type families but those. */
+	/**
+	 * Removes the copies of all type families but those. Their positions go first: if only some of the copies are removed, and
+	 * the type is streamed again, all of it is requested.
+	 */
 	async removeFamilies(kept: ReadonlySet<string>): Promise<void> {
+		const positions = this.record.positions.filter(({ type }) => type && kept.has(familyKey(type)));
+		if (positions.length < this.record.positions.length) {
+			await this.recordProgress({ positions });
+		}
 		for (const family of await this.#families()) {
-			const isKept = kept.has(`${family.group}.${family.kind}`) || isNamespace(family);
+			const isKept = kept.has(familyKey(family)) || isNamespace(family);
 			if (!isKept) {
 				await this.removeOthers(family, new Set());
 			}
 		}
 	}
 
-	/** Removes all copies, their namespaces and the partition: what the import has created, and nothing else. */
+	/**
+	 * Removes all copies, their namespaces and the partition: what the import has created, and nothing else.
+	 *
+	 * @throws CopyReferenced if something is left that is referenced: all else that is inside the partition is removed then.
+	 */
 	async removeAll(progress: Partial<ImportRecord>): Promise<void> {
 		if (this.#isRegional) {
 			await this.removeFamilies(new Set());
@@ -280,9 +292,14 @@ export class ImportStore {
 		const stored = await backend.lookup(idOf(Partition, partition), { consistency: "strong" });
 		if (partitionUid !== "" && stored?.id?.uid === partitionUid) {
 			await this.removeFamilies(new Set());
+			await this.#removeUntilGone(() => this.#someCopies());
 			await this.removeOthers(Namespace.type, new Set());
-			const removal = deletionOf(stored);
-			await this.#commit(removal ? [removal] : [], { ...progress, ...nothingStored }, false);
+			await this.#removeUntilGone(() => this.#someOf(Namespace.type));
+			const removals = await this.#deletionsOf([stored]);
+			if (removals.length === 0) {
+				await this.#removeUntilGone(() => this.#storedOf([stored]), false);
+			}
+			await this.#commit(removals, { ...progress, ...nothingStored }, false);
 		} else {
 			await this.#commit([], { ...progress, ...nothingStored }, false);
 		}
@@ -331,23 +348,80 @@ export class ImportStore {
 		}
 	}
 
-	async #remove(copies: readonly Resource[]): Promise<void> {
+	/** Some of the copies that are stored. */
+	async #someCopies(): Promise<readonly Resource[]> {
+		for (const family of await this.#families()) {
+			const copies = isNamespace(family) ? [] : await this.#someOf(family);
+			if (copies.length > 0) {
+				return copies;
+			}
+		}
+		return [];
+	}
+
+	async #someOf(family: FamilyLike): Promise<readonly Resource[]> {
+		for await (const page of this.#copiesOf(family)) {
+			return page;
+		}
+		return [];
+	}
+
+	/** Those of the resources that are still stored, as they are now. */
+	async #storedOf(resources: readonly Resource[]): Promise<readonly Resource[]> {
+		const left: Resource[] = [];
+		for (const { id } of resources) {
+			const stored = id && (await this.#storage.backend.lookup(id));
+			if (stored?.id?.uid === id?.uid && stored !== undefined) {
+				left.push(stored);
+			}
+		}
+		return left;
+	}
+
+	/**
+	 * Removes what is left until nothing is.
+	 *
+	 * @throws CopyReferenced if that takes long; Refused if it is not possible.
+	 */
+	async #removeUntilGone(left: () => Promise<readonly Resource[]>, asserts?: false): Promise<void> {
+		const { runtime } = this.#storage;
+		for (let pauseMs = 0, waitedMs = 0; ; pauseMs = Math.max(20, pauseMs * 2)) {
+			const resources = await left();
+			const [first] = resources;
+			if (first === undefined) {
+				return;
+			}
+			if (waitedMs > referencesMs) {
+				throw new CopyReferenced(
+					`${first.id ? displayName(first.id) : "a copy"} is being removed, and waits for the resources that reference it: see plinth refs`,
+				);
+			}
+			await this.#remove(resources, asserts);
+			if (pauseMs > 0) {
+				await sleep(runtime.clock, pauseMs);
+				waitedMs += pauseMs;
+			}
+		}
+	}
+
+	async #remove(copies: readonly Resource[], asserts = true): Promise<void> {
 		const { backend, fence } = this.#storage;
 		const deletions = await this.#deletionsOf(copies);
 		if (deletions.length > 0) {
-			const mutations = [...deletions, ...this.#assertPartition()];
+			const mutations = [...deletions, ...(asserts ? this.#assertPartition() : [])];
 			await backend.commit(mutations, { fence, writtenBy: this.#writer });
 		}
 	}
 
 	/**
-	 * The mutations that remove copies which nothing references: they assert that. Others are removed before this returns, by
-	 * the rules of the references.
+	 * The mutations that remove what nothing references: they assert that. Everything else is marked for deletion when this
+	 * returns, and is gone once the rules of the references are applied. This does not wait for that, since a resource that is
+	 * deleted with a copy may have finalizers, or be referenced by BLOCK itself.
 	 *
-	 * @throws CopyReferenced if that takes long; Refused if it is not possible.
+	 * @throws Refused if a new schema has made a reference to it BLOCK.
 	 */
 	async #deletionsOf(copies: readonly Resource[]): Promise<readonly Mutation[]> {
-		const { backend, references } = this.#storage;
+		const { backend, references, fence } = this.#storage;
 		const deletions: Mutation[] = [];
 		for (const copy of copies) {
 			const deletion = deletionOf(copy);
@@ -357,33 +431,14 @@ export class ImportStore {
 			}
 			const isReferenced =
 				unreferenced?.op === "assert" && (await backend.lookup(unreferenced.id)) !== undefined;
-			if (isReferenced || isMarkedForDeletion(copy)) {
-				await this.#removeReferenced(copy, deletion);
-			} else {
+			if (isMarkedForDeletion(copy) ? hasFinalizer(copy, tenancyFinalizer) : isReferenced) {
+				// A deletion marks it; one of what is marked removes the finalizer of tenancies, which no controller does here.
+				await references?.store.commit([deletion], { fence, writtenBy: this.#writer });
+			} else if (!isMarkedForDeletion(copy)) {
 				deletions.push(deletion, ...(unreferenced === undefined ? [] : [unreferenced]));
 			}
 		}
 		return deletions;
-	}
-
-	async #removeReferenced(copy: Resource, deletion: Mutation): Promise<void> {
-		const { backend, references, runtime, fence } = this.#storage;
-		if (!isMarkedForDeletion(copy)) {
-			await references?.store.commit([deletion], { fence, writtenBy: this.#writer });
-		}
-		for (let pauseMs = 20, waitedMs = 0; ; pauseMs *= 2) {
-			const stored = copy.id && (await backend.lookup(copy.id));
-			if (stored?.id?.uid !== copy.id?.uid) {
-				return;
-			}
-			if (waitedMs > referencesMs) {
-				throw new CopyReferenced(
-					`${copy.id ? displayName(copy.id) : "a copy"} is being removed, and waits for the resources that reference it: see plinth refs`,
-				);
-			}
-			await sleep(runtime.clock, pauseMs);
-			waitedMs += pauseMs;
-		}
 	}
 
 	async #commit(

@@ -19,7 +19,7 @@ import {
 	sleep,
 	unlessAborted,
 } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { Fenced, type StorageBackend } from "@plinth/storage";
 import type { ConnectPeer } from "../connect.ts";
 import type { OwnIdentity } from "../records/cluster-identity.ts";
 import { PeeringRecords } from "../records/peering-records.ts";
@@ -62,6 +62,9 @@ const leaseName = "peering-imports";
 
 /** How often the imports are compared with their resources, besides each change. In milliseconds. */
 const intervalMs = 30_000;
+
+/** How long imports wait before they try again to remove one that is gone, in milliseconds. */
+const removalIntervalMs = 5_000;
 
 /** A resource of an Import or a Peering, decoded. */
 interface Declared<Data> {
@@ -164,8 +167,9 @@ export class Importer {
 		try {
 			for (;;) {
 				const changed = this.#changed.promise;
-				await this.#reconcile(hold, linked.signal, failed.reject);
-				const pause = sleep(this.#options.runtime.clock, intervalMs, linked.signal);
+				const isComplete = await this.#reconcile(hold, linked.signal, failed.reject);
+				const pauseMs = isComplete ? intervalMs : removalIntervalMs;
+				const pause = sleep(this.#options.runtime.clock, pauseMs, linked.signal);
 				pause.catch(() => {});
 				await unlessAborted(Promise.race([changed, pause, failed.promise]), linked.signal);
 			}
@@ -193,18 +197,18 @@ export class Importer {
 		this.#changed = Promise.withResolvers();
 	}
 
-	/** Compares what runs and what is stored with the resources. */
+	/** Compares what runs and what is stored with the resources. Returns whether nothing is left that should be gone. */
 	async #reconcile(
 		hold: LeaseHold,
 		signal: AbortSignal,
 		onFenced: (reason: unknown) => void,
-	): Promise<void> {
+	): Promise<boolean> {
 		const { access, credentials, logger } = this.#options;
 		const imports = await this.#declared<ImportMessage>(Import);
 		const peerings = await this.#declared<PeeringMessage>(Peering);
 		const byName = new Map(peerings.map((each) => [each.name, each]));
-		await this.#removeUndeclared(imports, byName, hold);
-		for (const each of imports) {
+		const ending = await this.#removeUndeclared(imports, byName, hold);
+		for (const each of imports.filter(({ uid }) => !ending.has(uid))) {
 			const peering = byName.get(each.data.peer);
 			await this.#start(each, peering, hold, signal, onFenced);
 			const running = this.#running.get(each.uid);
@@ -220,15 +224,20 @@ export class Importer {
 				logger.warn({ peering: name, err }, "the credential was not replaced: it stays valid");
 			});
 		}
+		return ending.size === 0;
 	}
 
-	/** Removes what is stored of imports that are gone, or that are to be stored elsewhere. */
+	/**
+	 * Removes what is stored of imports that are gone, or that are to be stored elsewhere. Returns the uids of those of which
+	 * something is left: they are tried again later, and hold up no others.
+	 */
 	async #removeUndeclared(
 		imports: readonly Declared<ImportMessage>[],
 		peerings: ReadonlyMap<string, Declared<PeeringMessage>>,
 		hold: LeaseHold,
-	): Promise<void> {
+	): Promise<ReadonlySet<string>> {
 		const { logger } = this.#options;
+		const ending = new Set<string>();
 		for (const stored of await this.#records.all("import")) {
 			const { value } = stored;
 			const declared = imports.find(({ uid }) => uid === value.importUid);
@@ -243,11 +252,23 @@ export class Importer {
 			const again = await this.#records.get("import", value.importUid);
 			if (again !== undefined) {
 				const store = ImportStore.of(this.#storage(hold), again);
-				await store.removeAll({});
-				await store.forget();
-				logger.info({ import: value.import, partition: value.partition }, "import removed");
+				try {
+					await store.removeAll({});
+					await store.forget();
+					logger.info({ import: value.import, partition: value.partition }, "import removed");
+				} catch (err) {
+					if (err instanceof Fenced) {
+						throw err;
+					}
+					ending.add(value.importUid);
+					logger.warn(
+						{ import: value.import, partition: value.partition, err },
+						"import not removed",
+					);
+				}
 			}
 		}
+		return ending;
 	}
 
 	async #start(
