@@ -1,43 +1,19 @@
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
 import { Deployment, ResourceShadow } from "@plinth/db-constraint";
-import { ResourceService } from "@plinth/proto";
 import { decodeShared, idOf, referenceTo, resourceOf, tenancyOf, typeOf } from "@plinth/resource";
-import { createPlinthTransport } from "@plinth/rpc-client";
 import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { describeWith } from "@plinth/test-support";
-import { freePort } from "@plinth/test-support/ports";
 import { expect, it, onTestFinished } from "vitest";
 import { TourSchema } from "../../testdata/gen/tours/v1/tours_pb.ts";
 import { artist, Tour, toursModule } from "../../testdata/music.ts";
 import type { Server } from "../server.ts";
-import { musicModuleFile, ServerProcess } from "../server-process.fixture.ts";
+import { type MusicProcess, startMusic } from "./music-process.fixture.ts";
 import { credentialFile, startDeployment } from "./started-deployment.fixture.ts";
 
 const patiently = { timeout: 300_000, interval: 50 };
 
-/** A server of the deployment `music-r1`, in its own process. */
-async function startMusic(etcd: EtcdProcess, metaAddress: string, file: string) {
-	const internal = `127.0.0.1:${await freePort()}`;
-	const server = new ServerProcess(
-		...["--storage=etcd", `--etcd-endpoints=${etcd.url}`, "--listen=127.0.0.1:0"],
-		...[`--module=${musicModuleFile}`, `--internal-listen=${internal}`],
-		...["--deployment-service=music", "--deployment-region=r1"],
-		...[`--deployment-meta-addresses=${metaAddress}`, `--deployment-credential-file=${file}`],
-	);
-	const transport = createPlinthTransport({ baseUrl: await server.listening() });
-	onTestFinished(() => transport.close());
-	return {
-		server,
-		internal: `http://${internal}`,
-		client: createClient(ResourceService, transport),
-	};
-}
-
-type Music = Awaited<ReturnType<typeof startMusic>>;
-
 /** The addresses of the servers, as the storage records them. */
-async function endpoints({ client }: Music): Promise<readonly string[]> {
+async function endpoints({ client }: MusicProcess): Promise<readonly string[]> {
 	const { resources } = await client.list({
 		type: typeOf(ResourceShadow.type),
 		tenancy: tenancyOf(),
@@ -71,8 +47,8 @@ describeWith("etcd")("a deployment of several servers", () => {
 		const file = credentialFile();
 		const meta = await startDeployment("meta", file);
 		const [one, two] = await Promise.all([
-			startMusic(etcd, meta.internal, file),
-			startMusic(etcd, meta.internal, file),
+			startMusic(etcd, { metaAddress: meta.internal, file }),
+			startMusic(etcd, { metaAddress: meta.internal, file }),
 		]);
 		const tours = await startDeployment("tours", file, {
 			metaAddresses: [meta.internal],
@@ -94,7 +70,7 @@ describeWith("etcd")("a deployment of several servers", () => {
 		await expect.poll(() => endpoints(left), patiently).toEqual([left.internal]);
 		await expect.poll(() => registeredAddress(meta.server), patiently).toBe(left.internal);
 
-		const next = await startMusic(etcd, meta.internal, file);
+		const next = await startMusic(etcd, { metaAddress: meta.internal, file });
 		await expect
 			.poll(() => endpoints(next), patiently)
 			.toEqual([left.internal, next.internal].sort());

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { Deployment } from "@plinth/db-constraint";
-import { NamespaceSchema, PartitionSchema } from "@plinth/proto";
+import {
+	NamespaceSchema,
+	PartitionSchema,
+	type Resource,
+	type ResourceService,
+} from "@plinth/proto";
 import {
 	type ImportReport,
 	PeeringReport_Role,
@@ -73,10 +78,7 @@ export class TestRegion {
 
 	/** Lets the policy of a partition name these regions. Creates the partition if it is missing. */
 	async partitionPolicy(partition: string, ...regions: string[]): Promise<void> {
-		const data = create(PartitionSchema, { copies: { regions } });
-		await this.server.client.write({
-			resource: resourceOf(Partition, { id: idOf(Partition, partition), data }),
-		});
+		await this.server.client.write({ resource: partitionWithPolicy(partition, regions) });
 	}
 
 	/** Lets the policy of a namespace of the partition `default` name these regions. Creates the namespace if it is missing. */
@@ -99,17 +101,8 @@ export class TestRegion {
 	}
 
 	/** The artists of all partitions that a list with that region returns, as `region:namespace/name=genre`. */
-	async artists(region = "*"): Promise<readonly string[]> {
-		const { resources } = await this.server.client.list({
-			type: typeOf(Artist.type),
-			tenancy: { partition: "*", namespace: "*" },
-			region,
-		});
-		return resources.map((resource) => {
-			const { id } = resource;
-			const { genre } = decodeShared(Artist, resource).data;
-			return `${id?.region ?? ""}:${id?.tenancy?.namespace}/${id?.name}=${genre}`;
-		});
+	artists(region = "*"): Promise<readonly string[]> {
+		return artistsOf(this.server.client, region);
 	}
 
 	/** What is reported of the copies of a partition of another region. */
@@ -120,6 +113,29 @@ export class TestRegion {
 		);
 		return reports.flatMap(({ imports }) => imports).find((each) => each.partition === partition);
 	}
+}
+
+/** The artists of all partitions that a list with that region returns, as `region:namespace/name=genre`. */
+export async function artistsOf(
+	client: Pick<Client<typeof ResourceService>, "list">,
+	region: string,
+): Promise<readonly string[]> {
+	const { resources } = await client.list({
+		type: typeOf(Artist.type),
+		tenancy: { partition: "*", namespace: "*" },
+		region,
+	});
+	return resources.map((resource) => {
+		const { id } = resource;
+		const { genre } = decodeShared(Artist, resource).data;
+		return `${id?.region ?? ""}:${id?.tenancy?.namespace}/${id?.name}=${genre}`;
+	});
+}
+
+/** A partition whose policy names these regions. */
+export function partitionWithPolicy(partition: string, regions: string[]): Resource {
+	const data = create(PartitionSchema, { copies: { regions } });
+	return resourceOf(Partition, { id: idOf(Partition, partition), data });
 }
 
 /** The options of one region of a test. */
