@@ -1,9 +1,10 @@
-import { Code, ConnectError } from "@connectrpc/connect";
-import { ResourceService } from "@plinth/proto";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createHandlerContext } from "@connectrpc/connect";
+import { DeleteRequestSchema, ResourceService } from "@plinth/proto";
 import { silentLogger } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
-import { auditRefusals } from "./audit.ts";
+import { auditRefusals, auditWrites } from "./audit.ts";
 
 const method = ResourceService.method.write;
 const error = new ConnectError("no valid token", Code.Unauthenticated);
@@ -26,6 +27,26 @@ function recorded() {
 	};
 	return { clock, lines, refuse, suppressed: () => suppressed };
 }
+
+describe("the audit of writes", () => {
+	it("names the region of a copy that a write names, cut as other names are", () => {
+		const lines: Readonly<Record<string, unknown>>[] = [];
+		const observer = auditWrites({ ...silentLogger, info: (fields) => lines.push(fields) });
+		const call = createHandlerContext({
+			...{ service: ResourceService, method: ResourceService.method.delete },
+			...{ protocolName: "connect", requestMethod: "POST", url: "http://localhost/" },
+		});
+		const type = { group: "demo", groupVersion: "v2", kind: "Artist" };
+		for (const region of ["us", "u".repeat(1_000_000)]) {
+			const message = create(DeleteRequestSchema, { id: { type, name: "miles", region } });
+			observer.started(call, message)?.ended(undefined);
+		}
+		expect(lines).toMatchObject([
+			{ audit: { type: "demo.v2.Artist", name: "miles", region: "us" } },
+			{ audit: { name: "miles", region: `${"u".repeat(128)}…` } },
+		]);
+	});
+});
 
 describe("the audit of refused writes", () => {
 	it("leaves out lines on callers without a valid token past a rate, and counts them", async () => {

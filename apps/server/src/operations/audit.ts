@@ -139,12 +139,13 @@ function target(message: object): Record<string, string> {
 	if (id === undefined) {
 		return {};
 	}
-	const { type, tenancy, name } = id;
+	const { type, tenancy, name, region } = id;
 	return {
 		...(type && { type: cut(gvkKey(type)) }),
 		...(tenancy?.partition && { partition: cut(tenancy.partition) }),
 		...(tenancy?.namespace && { namespace: cut(tenancy.namespace) }),
 		name: cut(name),
+		...(region && { region: cut(region) }),
 	};
 }
 
