@@ -6,6 +6,7 @@ import {
 	deletionTimestampKey,
 	finalizersKey,
 	hasNamespace,
+	isMarkedForDeletion,
 	type ResourceType,
 	tenancyOf,
 } from "@plinth/resource";
@@ -76,16 +77,18 @@ export class TypeExport {
 	}
 
 	/**
-	 * Whether the resource is offered to the receiver. A peer is not offered what has passed it: that cuts cycles. A region is
-	 * offered originals only.
+	 * Whether the resource is offered to the receiver. A peer is not offered what has passed it: that cuts cycles. Nor is it
+	 * offered a copy that is being removed, whose status is about what references it here. A region is offered originals only.
 	 */
-	offers({ id, origin }: Resource): boolean {
+	offers(resource: Resource): boolean {
+		const { id, origin } = resource;
 		const { type, definition, exported, receiver } = this.#options;
 		const groupVersion = id?.type?.groupVersion ?? "";
 		const isOffered =
 			receiver.kind === "peer"
 				? groupVersion === type.type.groupVersion &&
-					!(origin?.path.includes(receiver.cluster) ?? false)
+					!(origin?.path.includes(receiver.cluster) ?? false) &&
+					!(origin !== undefined && isMarkedForDeletion(resource))
 				: receiver.versions.has(groupVersion) && origin === undefined;
 		return (
 			isOffered &&
