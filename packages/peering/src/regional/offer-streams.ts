@@ -103,7 +103,11 @@ export class OfferStreams {
 		}
 		const cluster = await identity.get();
 		const { types, exports } = typesOf(offer, registry, cluster, own.region);
-		return { ...cluster, offer, generation: generationOf(offer), types, exports };
+		const generation = generationOf(
+			offer,
+			exports.map(({ type }) => type.key),
+		);
+		return { ...cluster, offer, generation, types, exports };
 	}
 
 	/** @throws ConnectError Aborted if what is offered has changed; NotFound; ResourceExhausted. */

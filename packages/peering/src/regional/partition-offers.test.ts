@@ -107,7 +107,8 @@ describe("what policies offer to a region", () => {
 				);
 				if (was !== undefined && is !== undefined) {
 					const isSame = JSON.stringify(shown([was])) === JSON.stringify(shown([is]));
-					expect(generationOf(was) === generationOf(is)).toBe(isSame);
+					expect(generationOf(was, ["a.v1.A"]) === generationOf(is, ["a.v1.A"])).toBe(isSame);
+					expect(generationOf(was, ["a.v1.A"])).not.toBe(generationOf(was, ["a.v2.A"]));
 				}
 			}),
 		));
@@ -134,7 +135,7 @@ describe("what policies offer to a region", () => {
 					for (const [namespace, named] of changes) {
 						await put("a", named, namespace ?? undefined);
 						const [now] = await partitionOffers(backend, "r1", "a", {});
-						const isSame = now !== undefined && generationOf(now) === generationOf(offer);
+						const isSame = now !== undefined && generationOf(now, []) === generationOf(offer, []);
 						if (!isSame) {
 							await ended;
 							return;

@@ -44,11 +44,16 @@ export async function partitionOffers(
 	return [...offers.values()].toSorted((a, b) => (a.partition < b.partition ? -1 : 1));
 }
 
-/** Changes with what is offered. */
-export function generationOf({ namespaces }: PartitionOffer): string {
+/**
+ * Changes with what is offered: with the namespaces, and with the versions of types. Resources in a version that the source no
+ * longer serves are not offered, and only a snapshot tells so.
+ *
+ * @param types - the keys of the types, in order.
+ */
+export function generationOf({ namespaces }: PartitionOffer, types: readonly string[]): string {
 	const named = namespaces && [...namespaces].toSorted();
 	return createHash("sha256")
-		.update(JSON.stringify(named ?? "all"))
+		.update(JSON.stringify([named ?? "all", types]))
 		.digest("base64url");
 }
 

@@ -150,9 +150,16 @@ export class RegionalCopier {
 		signal: AbortSignal,
 		onFenced: (reason: unknown) => void,
 	): Promise<void> {
+		const { regions } = this.#options;
+		const known = new Map<string, boolean>();
+		const isDeleted = async (uid: string) => {
+			const deleted = known.get(uid) ?? (await regions.isDeleted(uid));
+			known.set(uid, deleted);
+			return deleted;
+		};
 		for (const stored of await this.#records.all("regional")) {
 			const { region, partition } = stored.value;
-			if (await this.#isGone(stored.value)) {
+			if (await this.#isGone(stored.value, isDeleted)) {
 				await this.#remove(stored, hold);
 			} else {
 				await this.#start(region, partition, hold, signal, onFenced);
@@ -168,21 +175,17 @@ export class RegionalCopier {
 	}
 
 	/** Whether nothing is to be kept of a partition, as far as that is known. */
-	async #isGone({
-		importUid,
-		region,
-		partition,
-		deploymentUid,
-		incarnation,
-	}: ImportRecord): Promise<boolean> {
-		const { own, regions } = this.#options;
-		if (region === own.region) {
+	async #isGone(
+		{ importUid, region, partition, deploymentUid, incarnation }: ImportRecord,
+		isDeleted: Regions["isDeleted"],
+	): Promise<boolean> {
+		if (region === this.#options.own.region) {
 			// The deployment was moved to the region: what it has there are originals.
 			return true;
 		}
 		if (!this.#deployments.has(region)) {
 			// Without an incarnation, no copies are stored.
-			return incarnation === "" || (await regions.isDeleted(deploymentUid));
+			return incarnation === "" || (await isDeleted(deploymentUid));
 		}
 		// The run has asked for the partition itself, and has removed what was stored.
 		const running = this.#running.get(importUid);

@@ -14,11 +14,11 @@ const patiently = { timeout: 300_000, interval: 20 };
 /** Two regions: the east copies from the west. */
 async function start(west: TestRegionOptions = {}, east: TestRegionOptions = {}) {
 	const regions = new TestRegions();
-	const started = {
+	return {
+		regions,
 		west: await regions.region("west", west),
 		east: await regions.region("east", east),
 	};
-	return started;
 }
 
 describe("a type with two versions", { timeout: 300_000 }, () => {
@@ -59,6 +59,23 @@ describe("a type with two versions", { timeout: 300_000 }, () => {
 		await west.client.write({ resource: laterGood("ale", "stale") });
 		await west.client.write({ resource: good("beer", "light") });
 		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 beer"]);
+	});
+});
+
+describe("a version of a type that the source no longer serves", { timeout: 300_000 }, () => {
+	it("is no longer offered: copies in it are removed", async () => {
+		const both = { types: [Good, LaterGood] };
+		const { regions, west, east } = await start(both, both);
+		await west.partitionPolicy("east");
+		await west.client.write({ resource: good("ale", "pale") });
+		await west.client.write({ resource: laterGood("beer", "dark") });
+		const stop = east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale", "v2 beer"]);
+		await expect.poll(async () => (await east.record("west"))?.currentMs, patiently).not.toBe(0n);
+		await stop();
+		await regions.region("west", { types: [LaterGood], continues: west });
+		east.run();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v2 beer"]);
 	});
 });
 

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
+import type { Client, Transport } from "@connectrpc/connect";
 import { createInProcessClient, createInProcessTransport } from "@plinth/in-process";
-import { NamespaceSchema, PartitionSchema, type Resource, ResourceService } from "@plinth/proto";
+import { PartitionSchema, type Resource, ResourceService } from "@plinth/proto";
 import {
 	type OfferRoute,
 	OfferRouteSchema,
@@ -24,7 +25,7 @@ import {
 	insecureAllowAll,
 } from "@plinth/resource-service";
 import { LocalLeases, silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageLimits } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { onTestFinished } from "vitest";
 import { GoodSchema as LaterGoodSchema } from "../../testdata/gen/acme/goods/v2/goods_pb.ts";
 import { PeeringRecords } from "../records/peering-records.ts";
@@ -45,22 +46,50 @@ export interface TestRegionOptions {
 	readonly types?: readonly ResourceType[];
 	readonly limits?: Partial<StorageLimits>;
 	readonly maxCopies?: number;
+	/**
+	 * The region whose storage and deployment it continues, as a server that was replaced by one with other types.
+	 * It must not copy: the storage knows the leases of the first server only.
+	 */
+	readonly continues?: TestRegion;
 }
 
-export type TestRegion = Awaited<ReturnType<TestRegions["region"]>>;
+/** A region of `TestRegions`. */
+export interface TestRegion {
+	readonly name: string;
+	/** The uid of the deployment. */
+	readonly uid: string;
+	readonly backend: StorageBackend;
+	readonly client: Client<typeof ResourceService>;
+	/** What other regions call. */
+	readonly transport: Transport;
+	readonly offers: Client<typeof RegionalCopyService>;
+	/** The route of calls of another region. */
+	route(from: string): OfferRoute;
+	/** Copies until the test has finished, or until what it returns is called. */
+	run(): () => Promise<void>;
+	partitionPolicy(...regions: string[]): Promise<void>;
+	/** The copies of another region, as `v1 name`. */
+	copiesOf(other: string): Promise<readonly string[]>;
+	/** The record of the copies of the partition `default` of another region. */
+	record(other: string): Promise<ImportRecord | undefined>;
+}
 
 /** The regions of one service in this process. */
 export class TestRegions {
 	readonly #regions = new Map<string, TestRegion>();
 
 	/** A region with some types, which copies from the others after `run`. */
-	async region(name: string, { types = [Good], limits = {}, maxCopies }: TestRegionOptions = {}) {
+	async region(
+		name: string,
+		{ types = [Good], limits = {}, maxCopies, continues }: TestRegionOptions = {},
+	): Promise<TestRegion> {
 		const runtime = systemRuntime;
 		const leases = new LocalLeases();
-		const backend = createMemoryBackend({ runtime, leases, limits });
+		const backend: StorageBackend =
+			continues?.backend ?? createMemoryBackend({ runtime, leases, limits });
 		const registry = new TypeRegistry([Partition, Namespace, Tombstone, ...types]);
 		await ensureDefaultTenancy(backend, runtime);
-		const uid = newUlid(runtime);
+		const uid: string = continues?.uid ?? newUlid(runtime);
 		const copies = createRegionalCopies({
 			...{ backend, registry, leases, runtime, maxCopies, logger: silentLogger },
 			own: { service: "goods", region: name, uid: async () => uid },
@@ -85,34 +114,28 @@ export class TestRegions {
 			runtime,
 		);
 		const client = createInProcessClient(ResourceService, own);
-		const region = {
-			...{ name, uid, backend, copies, client, transport },
+		const region: TestRegion = {
+			...{ name, uid, backend, client, transport },
 			offers: createInProcessClient(RegionalCopyService, transport),
-			/** The route of calls of another region. */
 			route: (from: string): OfferRoute =>
 				create(OfferRouteSchema, {
 					...{ protocolVersion: 1, service: "goods", region: from, toUid: uid },
 				}),
-			/** Copies until the test has finished. */
-			run() {
+			run(): () => Promise<void> {
 				const end = new AbortController();
 				const running = copies.run(end.signal);
-				onTestFinished(async () => {
-					end.abort(new Error("the test has finished"));
+				const stop = async () => {
+					end.abort(new Error("the server stops"));
 					await running;
-				});
+				};
+				onTestFinished(stop);
+				return stop;
 			},
 			async partitionPolicy(...regions: string[]) {
 				const data = create(PartitionSchema, { copies: { regions } });
 				const id = idOf(Partition, "default");
 				await client.write({ resource: resourceOf(Partition, { id, data }) });
 			},
-			async namespacePolicy(namespace: string, ...regions: string[]) {
-				const data = create(NamespaceSchema, { copies: { regions } });
-				const id = idOf(Namespace, namespace);
-				await client.write({ resource: resourceOf(Namespace, { id, data }) });
-			},
-			/** The copies of another region, as `v1 name`. */
 			async copiesOf(other: string): Promise<readonly string[]> {
 				const { resources: found } = await backend.list({
 					...{ type: Good.type, namePrefix: "", region: other },
@@ -120,7 +143,6 @@ export class TestRegions {
 				});
 				return found.map(({ id }) => `${id?.type?.groupVersion} ${id?.name}`);
 			},
-			/** The record of the copies of the partition `default` of another region. */
 			async record(other: string): Promise<ImportRecord | undefined> {
 				const all = await new PeeringRecords(backend, runtime).all("regional");
 				return all.map(({ value }) => value).find((each) => each.region === other);
