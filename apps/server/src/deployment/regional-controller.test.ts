@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { defineController, watchEvents } from "@plinth/controller";
+import { defineController, sameNameAs, watch } from "@plinth/controller";
 import type { ID } from "@plinth/proto";
-import { idOf, nameKey, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { ArtistSchema } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist } from "../../testdata/music.ts";
@@ -13,23 +12,10 @@ function adopting(reconciled: (id: ID) => void) {
 	return defineController({
 		name: "adopting",
 		manages: Artist,
-		watches: [
-			watchEvents("originals", {
-				async *source({ client, signal }) {
-					const query = { type: typeOf(Artist.type), region: "r1" };
-					for await (const { event } of client.watchList(query, { signal })) {
-						const { id } = event.case === "upsert" ? (event.value.resource ?? {}) : {};
-						if (id !== undefined) {
-							yield { key: nameKey(id), event: idOf(Artist, id.name) };
-						}
-					}
-				},
-				map: (_, id: ID) => [id],
-			}),
-		],
+		watches: [watch(Artist, { map: sameNameAs(Artist), regions: ["r1"] })],
 		async reconcile(context, { id }) {
 			reconciled(id);
-			const original = await context.read(Artist, { ...id, uid: "", region: "r1" });
+			const original = context.cache.get(Artist, { ...id, region: "r1" });
 			if (original !== undefined && context.cache.get(Artist, id) !== undefined) {
 				const { genre } = original.data;
 				await context.writeIfChanged(Artist, { id, data: create(ArtistSchema, { genre }) });
