@@ -16,7 +16,7 @@ import {
 } from "@plinth/resource";
 import type { CopyCheck } from "@plinth/resource-service";
 import { Exhausted } from "@plinth/storage";
-import type { ImportStore } from "./import-store.ts";
+import { type ImportStore, TooManyCopies } from "./import-store.ts";
 import {
 	type CopyPlace,
 	copyId,
@@ -54,12 +54,17 @@ type Wanted =
  *
  * A snapshot ends with the removal of all copies of the type that were not in it: never before, so that a snapshot that is
  * cut off removes nothing. Its position is recorded after that.
+ *
+ * When there are too many copies, those that are stored are changed and removed as before, but no other is stored, and no
+ * position is recorded: so all that was skipped is sent again. The failure is thrown once the source has nothing more to send.
+ * What is removed until then makes room, wherever in the stream it comes.
  */
 export class MessageApplier {
 	readonly #options: ApplyOptions;
 	/** The names that the snapshots of types have had so far and that have copies, by type key. */
 	readonly #snapshots = new Map<string, Set<string>>();
 	readonly #positions: Map<string, TypePosition>;
+	#tooMany: TooManyCopies | undefined;
 
 	constructor(options: ApplyOptions) {
 		this.#options = options;
@@ -73,10 +78,15 @@ export class MessageApplier {
 		);
 	}
 
+	/** Why no more copies are stored; `undefined` while they are. */
+	get tooMany(): TooManyCopies | undefined {
+		return this.#tooMany;
+	}
+
 	/**
 	 * Applies messages that follow each other.
 	 *
-	 * @throws ProtocolViolation; the failures of a storage.
+	 * @throws ProtocolViolation; TooManyCopies; the failures of a storage.
 	 */
 	async apply(messages: readonly StreamResponse[]): Promise<void> {
 		const wanted = new Map<string, Wanted>();
@@ -128,6 +138,12 @@ export class MessageApplier {
 			}
 		}
 		await this.#commit(wanted);
+		const isAll = messages.some(
+			({ isCurrent, message }) => isCurrent || message.case === "heartbeat",
+		);
+		if (this.#tooMany !== undefined && this.#snapshots.size === 0 && isAll) {
+			throw this.#tooMany;
+		}
 	}
 
 	#upsert(sent: Resource | undefined, wanted: Map<string, Wanted>): void {
@@ -216,8 +232,35 @@ export class MessageApplier {
 	}
 
 	async #record(copies: readonly Resource[], removed: readonly Resource[]): Promise<void> {
-		await this.#store(copies, removed, this.progress);
-		this.#options.leftOut.recorded();
+		if (this.#tooMany === undefined) {
+			try {
+				await this.#store(copies, removed, this.progress);
+				this.#options.leftOut.recorded();
+				return;
+			} catch (failure) {
+				if (!(failure instanceof TooManyCopies)) {
+					throw failure;
+				}
+				this.#tooMany = failure;
+			}
+		}
+		const known = await this.#known(copies);
+		if (known.length > 0 || removed.length > 0) {
+			await this.#store(known, removed, undefined);
+		}
+	}
+
+	/** Those of which a copy is stored. The names of others are forgotten, however many a peer sends. */
+	async #known(copies: readonly Resource[]): Promise<readonly Resource[]> {
+		const known: Resource[] = [];
+		for (const copy of copies) {
+			if ((await this.#options.store.find(copy.id)) !== undefined) {
+				known.push(copy);
+			} else if (copy.id !== undefined) {
+				this.#snapshots.get(this.#typeOf(copy.id.type).key)?.delete(nameKey(copy.id));
+			}
+		}
+		return known;
 	}
 
 	/** Commits copies; in two parts, if they are too large for one. Only the last part has the progress. */

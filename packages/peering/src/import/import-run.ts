@@ -171,6 +171,7 @@ export class ImportRun {
 			live.isCurrent = false;
 			const { leftOutTotal } = store.record;
 			await applier.apply(messages);
+			await this.#reportTooMany(applier);
 			if (store.record.leftOutTotal !== leftOutTotal) {
 				this.#options.onState();
 			}
@@ -251,6 +252,18 @@ export class ImportRun {
 			...this.#times(),
 		});
 		this.#setState("Streaming");
+	}
+
+	/** Copies are too many: the state says so while the stream goes on, for the sake of what it removes. */
+	async #reportTooMany({ tooMany }: MessageApplier): Promise<void> {
+		const { live, store, logger, fields } = this.#options;
+		const state = "TooManyCopies";
+		if (tooMany !== undefined && live.state !== state) {
+			const { message } = tooMany;
+			logger.warn({ ...fields, state, reason: message }, "no more is copied");
+			await store.recordProgress({ state, message });
+			this.#setState(state, message);
+		}
 	}
 
 	/** Everything that was received is stored, and the peer has nothing more. */

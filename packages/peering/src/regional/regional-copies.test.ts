@@ -1,7 +1,9 @@
-import { newUlid, typeOf } from "@plinth/resource";
+import { create } from "@bufbuild/protobuf";
+import { NamespaceSchema } from "@plinth/proto";
+import { idOf, Namespace, newUlid, resourceOf, typeOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
-import { Good, good } from "../simulation/goods.fixture.ts";
+import { Good, good, goodId } from "../simulation/goods.fixture.ts";
 import {
 	LaterGood,
 	laterGood,
@@ -80,7 +82,7 @@ describe("a version of a type that the source no longer serves", { timeout: 300_
 });
 
 describe("a region that offers too much", { timeout: 300_000 }, () => {
-	it("is named with the limit, and what is stored stays", async () => {
+	it("is named with the limit, and is copied as far as what is removed makes room", async () => {
 		const { west, east } = await start({}, { maxCopies: 2 });
 		await west.partitionPolicy("east");
 		await west.client.write({ resource: good("ale", "pale") });
@@ -97,6 +99,31 @@ describe("a region that offers too much", { timeout: 300_000 }, () => {
 					"the region west offers more than the 2 copies of one partition that may be stored: name it in the policies of namespaces instead",
 			});
 		expect(await east.copiesOf("west")).toEqual(["v1 ale", "v1 beer"]);
+		// What is removed at home makes room, though it comes later in the stream.
+		await west.client.delete({ id: goodId("ale") });
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 beer", "v1 cider"]);
+		await expect.poll(() => east.record("west"), patiently).toMatchObject({ state: "Streaming" });
+	});
+
+	it("is copied again once policies name namespaces that are within the limit", async () => {
+		const { west, east } = await start({}, { maxCopies: 2 });
+		await west.partitionPolicy("east");
+		for (const name of ["ale", "beer", "cider"]) {
+			await west.client.write({ resource: good(name, "") });
+		}
+		east.run();
+		const state = async () => (await east.record("west"))?.state;
+		await expect.poll(state, patiently).toBe("TooManyCopies");
+		const data = create(NamespaceSchema, { copies: { regions: ["east"] } });
+		await west.client.write({
+			resource: resourceOf(Namespace, { id: idOf(Namespace, "shop"), data }),
+		});
+		for (const name of ["date", "elder"]) {
+			await west.client.write({ resource: good(name, "", "shop") });
+		}
+		await west.partitionPolicy();
+		await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 date", "v1 elder"]);
+		await expect.poll(state, patiently).toBe("Streaming");
 	});
 });
 
