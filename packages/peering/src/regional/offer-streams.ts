@@ -18,6 +18,8 @@ import type { ClusterIdentity, OwnIdentity } from "../records/cluster-identity.t
 import { typeProblem } from "../types.ts";
 import {
 	generationOf,
+	isOffered,
+	offerChanged,
 	type PartitionOffer,
 	partitionOffers,
 	untilOfferChanged,
@@ -110,7 +112,12 @@ export class OfferStreams {
 		return { ...cluster, offer, generation, types, exports };
 	}
 
-	/** @throws ConnectError Aborted if what is offered has changed; NotFound; ResourceExhausted. */
+	/**
+	 * Each resource is checked against the policies when it leaves. The state that has its change has all policies before it,
+	 * while the watches of policies may be behind those of types.
+	 *
+	 * @throws ConnectError Aborted if what is offered has changed; NotFound; ResourceExhausted.
+	 */
 	async *open(
 		region: string,
 		request: StreamRequest,
@@ -118,14 +125,24 @@ export class OfferStreams {
 	): AsyncGenerator<StreamResponse, void, undefined> {
 		const { backend } = this.#options;
 		const offered = await this.offered(region, request.export);
-		yield* this.#streams.open({
+		const { offer } = offered;
+		const responses = this.#streams.open({
 			receiver: {
 				...{ id: region, name: region },
 				...{ maxStreams: peeringLimits.offers, maxTypes: peeringLimits.offeredTypes },
 			},
 			...{ request, offered, signal },
-			changed: (ended) => untilOfferChanged(backend, offered.offer, region, ended),
+			changed: (ended) => untilOfferChanged(backend, offer, region, ended),
 		});
+		for await (const response of responses) {
+			if (response.message.case === "upsert") {
+				const namespace = response.message.value.resource?.id?.tenancy?.namespace ?? "";
+				if (!(await isOffered(backend, { partition: offer.partition, namespace }, region))) {
+					throw new ConnectError(`${offerChanged(offer, region)}: stream again`, Code.Aborted);
+				}
+			}
+			yield response;
+		}
 	}
 
 	/** @throws ConnectError NotFound if the region has no such stream here. */

@@ -76,7 +76,36 @@ export async function untilOfferChanged(
 		...(isWhole ? [] : [untilNamespacesChanged(backend, offer, region, signal)]),
 	];
 	await Promise.race(changed);
-	return `what is offered of partition ${offer.partition} to region ${region} has changed`;
+	return offerChanged(offer, region);
+}
+
+/** What is said of an offer that is no longer what it was. */
+export function offerChanged({ partition }: PartitionOffer, region: string): string {
+	return `what is offered of partition ${partition} to region ${region} has changed`;
+}
+
+/**
+ * Whether policies offer what is in a namespace, as they are stored now: the watches of them may be behind.
+ *
+ * @param namespace - empty for a resource of scope partition.
+ * @throws StorageUnavailable.
+ */
+export async function isOffered(
+	backend: Pick<StorageBackend, "lookup">,
+	{ partition, namespace }: { readonly partition: string; readonly namespace: string },
+	region: string,
+): Promise<boolean> {
+	const ids = [
+		idOf(Partition, partition),
+		...(namespace === "" ? [] : [idOf(Namespace, namespace, { partition })]),
+	];
+	for (const id of ids) {
+		const unit = await backend.lookup(id);
+		if (unit !== undefined && namesRegion(unit, region)) {
+			return true;
+		}
+	}
+	return false;
 }
 
 async function untilNamespacesChanged(

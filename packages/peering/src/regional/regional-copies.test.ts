@@ -1,8 +1,17 @@
 import { create } from "@bufbuild/protobuf";
-import { NamespaceSchema } from "@plinth/proto";
-import { idOf, Namespace, newUlid, resourceOf, typeOf } from "@plinth/resource";
+import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
+import type { StreamResponse } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import {
+	encodeData,
+	idOf,
+	Namespace,
+	newUlid,
+	Partition,
+	resourceOf,
+	typeOf,
+} from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { Good, good, goodId } from "../simulation/goods.fixture.ts";
 import {
 	LaterGood,
@@ -215,6 +224,42 @@ describe("a stream to a region", () => {
 		);
 	});
 
+	it("sends nothing that was written after that, however late the stream is told", async () => {
+		const { west, open } = await opened();
+		const end = new AbortController();
+		onTestFinished(() => end.abort());
+		// They are told before the stream is.
+		const query = {
+			...{ type: Partition.type, namePrefix: "" },
+			tenancy: { partition: "", namespace: "" },
+		};
+		for (let at = 0; at < 1_000; at += 1) {
+			Array.fromAsync(west.backend.watchList(query, { signal: end.signal })).catch(() => {});
+		}
+		const sent: string[] = [];
+		const ended = (async () => {
+			for await (const { message } of open({ positions: [position(Good)] }, end.signal)) {
+				sent.push(textOf(message));
+			}
+		})();
+		ended.catch(() => {});
+		await expect.poll(() => sent, patiently).toContain("endOfSnapshot");
+		const stored = await west.backend.lookup(idOf(Partition, "default"));
+		const put = (resource: Resource) => {
+			const id = { ...resource.id, uid: resource.id?.uid || newUlid(systemRuntime) };
+			return west.backend.commit([
+				{ op: "put", resource: { ...resource, id } as Resource, expectedVersion: resource.version },
+			]);
+		};
+		await Promise.all([
+			put(good("ale", "public")),
+			put({ ...stored, data: encodeData(PartitionSchema, create(PartitionSchema)) } as Resource),
+			put(good("beer", "secret")),
+		]);
+		await expect(ended).rejects.toThrow("to region east has changed: stream again");
+		expect(sent).not.toContain("beer");
+	});
+
 	it("is acknowledged by its own region only", async () => {
 		const { west, open } = await opened();
 		const end = new AbortController();
@@ -230,3 +275,9 @@ describe("a stream to a region", () => {
 		await messages.next().catch(() => {});
 	});
 });
+
+/** The name of the resource that a message has, or what message it is. */
+function textOf(message: StreamResponse | undefined): string {
+	const sent = message?.message;
+	return (sent?.case === "upsert" ? sent.value.resource?.id?.name : sent?.case) ?? "";
+}
