@@ -15,7 +15,7 @@ import {
 	sleep,
 	unlessAborted,
 } from "@plinth/runtime";
-import type { StorageBackend } from "@plinth/storage";
+import { Exhausted, type StorageBackend } from "@plinth/storage";
 import { ImportRun } from "../import/import-run.ts";
 import { ImportStore } from "../import/import-store.ts";
 import { LiveImport } from "../import/live-import.ts";
@@ -74,6 +74,8 @@ export class RegionalCopier {
 	readonly #check: CopyCheck;
 	readonly #polls: OfferPolls;
 	readonly #running = new Map<string, Running>();
+	/** The uids of records for which the storage had no room when they were begun last. */
+	readonly #refused = new Set<string>();
 	/** The deployments that may be called, by region. */
 	#deployments: ReadonlyMap<string, OtherRegion> = new Map();
 
@@ -168,7 +170,7 @@ export class RegionalCopier {
 		for (const [region, partitions] of this.#polls.offers) {
 			for (const partition of partitions) {
 				if (labelProblem(partition) === undefined) {
-					await this.#start(region, partition, hold, signal, onFenced);
+					await this.#begin(region, partition, hold, signal, onFenced);
 				}
 			}
 		}
@@ -205,6 +207,32 @@ export class RegionalCopier {
 			await store.removeAll({});
 			await store.forget();
 			this.#options.logger.info({ region, partition }, "copies of another region removed");
+		}
+	}
+
+	/** Starts what is offered. If the storage has no room for its record, that waits, and holds up nothing else. */
+	async #begin(
+		region: string,
+		partition: string,
+		hold: LeaseHold,
+		signal: AbortSignal,
+		onFenced: (reason: unknown) => void,
+	): Promise<void> {
+		const uid = recordUid(region, partition);
+		try {
+			await this.#start(region, partition, hold, signal, onFenced);
+			this.#refused.delete(uid);
+		} catch (err) {
+			if (!(err instanceof Exhausted)) {
+				throw err;
+			}
+			if (!this.#refused.has(uid)) {
+				this.#refused.add(uid);
+				this.#options.logger.warn(
+					{ region, partition, err },
+					"no room for copies of this partition",
+				);
+			}
 		}
 	}
 

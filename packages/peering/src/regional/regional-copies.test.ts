@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { NamespaceSchema, PartitionSchema, type Resource } from "@plinth/proto";
 import type { StreamResponse } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import {
+	decodeShared,
 	encodeData,
 	idOf,
 	Namespace,
@@ -11,7 +12,9 @@ import {
 	typeOf,
 } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
+import { decorateBackend, Exhausted, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Record } from "../records/peering-records.ts";
 import { Good, good, goodId } from "../simulation/goods.fixture.ts";
 import {
 	LaterGood,
@@ -22,6 +25,17 @@ import {
 
 const patiently = { timeout: 300_000, interval: 20 };
 
+/** The partition of which a record is. */
+function partitionOf(resource: Resource): string | undefined {
+	if (resource.id?.type?.kind !== Record.type.kind) {
+		return undefined;
+	}
+	const { record } = decodeShared(Record, resource).data;
+	return record.case === "import" || record.case === "regional"
+		? record.value.partition
+		: undefined;
+}
+
 /** Two regions: the east copies from the west. */
 async function start(west: TestRegionOptions = {}, east: TestRegionOptions = {}) {
 	const regions = new TestRegions();
@@ -31,6 +45,34 @@ async function start(west: TestRegionOptions = {}, east: TestRegionOptions = {})
 		east: await regions.region("east", east),
 	};
 }
+
+it("a partition whose record finds no room holds up no other one", {
+	timeout: 300_000,
+}, async () => {
+	let refusals = 0;
+	const withoutRoom = (backend: StorageBackend) =>
+		decorateBackend(backend, {
+			commit: async (mutations, options) => {
+				if (mutations.some((each) => each.op === "put" && partitionOf(each.resource) === "other")) {
+					refusals += 1;
+					throw new Exhausted("the storage is full");
+				}
+				return backend.commit(mutations, options);
+			},
+		});
+	const { west, east } = await start({}, { decorate: withoutRoom });
+	const other = create(PartitionSchema, { copies: { regions: ["east"] } });
+	await west.client.write({
+		resource: resourceOf(Partition, { id: idOf(Partition, "other"), data: other }),
+	});
+	await west.partitionPolicy("east");
+	await west.client.write({ resource: good("ale", "pale") });
+	east.run();
+	await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale"]);
+	const before = refusals;
+	await expect.poll(() => refusals, patiently).toBeGreaterThan(before + 1);
+	expect(await east.record("west")).toMatchObject({ snapshots: 1n, resumptions: 0n });
+});
 
 describe("a type with two versions", { timeout: 300_000 }, () => {
 	const both = { types: [Good, LaterGood] };

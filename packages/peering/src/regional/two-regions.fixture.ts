@@ -46,6 +46,8 @@ export interface TestRegionOptions {
 	readonly types?: readonly ResourceType[];
 	readonly limits?: Partial<StorageLimits>;
 	readonly maxCopies?: number;
+	/** Decorates the storage of the copies. */
+	readonly decorate?: (backend: StorageBackend) => StorageBackend;
 	/**
 	 * The region whose storage and deployment it continues, as a server that was replaced by one with other types.
 	 * It must not copy: the storage knows the leases of the first server only.
@@ -81,7 +83,13 @@ export class TestRegions {
 	/** A region with some types, which copies from the others after `run`. */
 	async region(
 		name: string,
-		{ types = [Good], limits = {}, maxCopies, continues }: TestRegionOptions = {},
+		{
+			types = [Good],
+			limits = {},
+			maxCopies,
+			decorate = (it) => it,
+			continues,
+		}: TestRegionOptions = {},
 	): Promise<TestRegion> {
 		const runtime = systemRuntime;
 		const leases = new LocalLeases();
@@ -91,7 +99,8 @@ export class TestRegions {
 		await ensureDefaultTenancy(backend, runtime);
 		const uid: string = continues?.uid ?? newUlid(runtime);
 		const copies = createRegionalCopies({
-			...{ backend, registry, leases, runtime, maxCopies, logger: silentLogger },
+			...{ registry, leases, runtime, maxCopies, logger: silentLogger },
+			backend: decorate(backend),
 			own: { service: "goods", region: name, uid: async () => uid },
 			regions: {
 				others: async () =>

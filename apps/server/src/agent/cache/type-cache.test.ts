@@ -4,7 +4,7 @@ import { createHandlerContext } from "@connectrpc/connect";
 import { ListRequestSchema, type Resource, ResourceService } from "@plinth/proto";
 import { tenancyOf, typeOf } from "@plinth/resource";
 import { insecureAllowAll } from "@plinth/resource-service";
-import { silentLogger } from "@plinth/runtime";
+import { type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import { seededRandom, seededRuntime } from "@plinth/runtime/testing";
 import { WatchDeliveries } from "@plinth/storage";
 import { forEachSeed } from "@plinth/test-support";
@@ -19,6 +19,18 @@ import {
 } from "./simulated-storage.fixture.ts";
 import { TypeCache } from "./type-cache.ts";
 
+function cacheOf(storage: SimulatedStorage, runtime: Runtime, logger: Logger): TypeCache {
+	return new TypeCache({
+		type: Artist.type,
+		resources: storage as never,
+		describing: storage,
+		authorizer: insecureAllowAll,
+		position: new ShownPosition(),
+		deliveries: new WatchDeliveries(runtime),
+		...{ runtime, logger },
+	});
+}
+
 /** Runs one history. Returns what was wrong, if anything was. */
 async function run(seed: number, faults: Faults): Promise<string | undefined> {
 	const runtime = seededRuntime({ seed });
@@ -27,18 +39,9 @@ async function run(seed: number, faults: Faults): Promise<string | undefined> {
 	const storage = new SimulatedStorage(runtime, random, faults);
 	await storage.change();
 	const warnings: string[] = [];
-	const cache = new TypeCache({
-		type: Artist.type,
-		resources: storage as never,
-		describing: storage,
-		authorizer: insecureAllowAll,
-		position: new ShownPosition(),
-		deliveries: new WatchDeliveries(runtime),
-		runtime,
-		logger: {
-			...silentLogger,
-			warn: (fields, message) => warnings.push(`${message}: ${JSON.stringify(fields)}`),
-		},
+	const cache = cacheOf(storage, runtime, {
+		...silentLogger,
+		warn: (fields, message) => warnings.push(`${message}: ${JSON.stringify(fields)}`),
 	});
 	const pass = async (ms: number) => {
 		clock.advance(ms);
@@ -135,16 +138,7 @@ describe("the cache of a type", () => {
 		while (stored() === "") {
 			await storage.change();
 		}
-		const cache = new TypeCache({
-			type: Artist.type,
-			resources: storage as never,
-			describing: storage,
-			authorizer: insecureAllowAll,
-			position: new ShownPosition(),
-			deliveries: new WatchDeliveries(runtime),
-			runtime,
-			logger: silentLogger,
-		});
+		const cache = cacheOf(storage, runtime, silentLogger);
 		const passUntil = async (isSo: () => boolean) => {
 			for (let step = 0; step < 1_000 && !isSo(); step += 1) {
 				runtime.clock.advance(100);
