@@ -1,4 +1,4 @@
-import type { HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type {
 	StreamRequest,
 	StreamResponse,
@@ -9,7 +9,13 @@ import type { StorageBackend } from "@plinth/storage";
 import { peeringLimits } from "../limits.ts";
 import type { OwnIdentity } from "../records/cluster-identity.ts";
 import { checkVersion, type Peer, type PeerAccess } from "../trust/peer-access.ts";
-import { type OfferedExport, offeredExport, untilExportChanged } from "./offered-export.ts";
+import {
+	exportChanged,
+	isExported,
+	type OfferedExport,
+	offeredExport,
+	untilExportChanged,
+} from "./offered-export.ts";
 import { OpenStreams, type StreamedExport } from "./open-streams.ts";
 
 /** Options of `ExportStreams`. */
@@ -51,8 +57,8 @@ export class ExportStreams {
 		const peer = await access.authenticate(call);
 		checkVersion(request.protocolVersion);
 		const offered = await this.offered(peer, request.export);
-		const { generation } = offered;
-		yield* this.#streams.open({
+		const streamed = { peer, name: request.export, generation: offered.generation };
+		const responses = this.#streams.open({
 			receiver: {
 				id: peer.peeringId,
 				name: peer.name,
@@ -60,9 +66,14 @@ export class ExportStreams {
 				maxTypes: peeringLimits.types,
 			},
 			...{ request, offered, signal: call.signal },
-			changed: (signal) =>
-				untilExportChanged(backend, { peer, name: request.export, generation }, signal),
+			changed: (signal) => untilExportChanged(backend, streamed, signal),
 		});
+		for await (const response of responses) {
+			if (response.message.case === "upsert" && !(await isExported(backend, streamed))) {
+				throw new ConnectError(`${exportChanged}: stream again`, Code.Aborted);
+			}
+			yield response;
+		}
 	}
 
 	/** @throws ConnectError NotFound if the peer has no such stream here. */

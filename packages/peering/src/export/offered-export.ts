@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Resource } from "@plinth/proto";
 import {
 	type OfferedType,
 	OfferedTypeSchema,
@@ -68,36 +69,58 @@ export async function offeredExport(
 	return { generation: `${stored.id?.uid}/${stored.generation}`, types, exports };
 }
 
+/** With what a stream to a peer was opened. */
+export interface StreamedTo {
+	readonly peer: Peer;
+	/** The name of the Export. */
+	readonly name: string;
+	readonly generation: string;
+}
+
+/** What must stay as it is for a stream to go on: the Export, the Peering and its credential. */
+function requirementsOf({ peer, name, generation }: StreamedTo) {
+	return [
+		{
+			of: { type: typeOf(Export.type), name },
+			isMet: (stored: Resource) => `${stored.id?.uid}/${stored.generation}` === generation,
+		},
+		{
+			of: { type: typeOf(Peering.type), name: peer.name },
+			isMet: ({ id }: Resource) => id?.uid === peer.peeringId,
+		},
+		{
+			of: { type: typeOf(Record.type), name: recordId("exporting", peer.peeringId).name },
+			isMet: (stored: Resource) => acceptsCredential(stored, peer.credentialHash),
+		},
+	];
+}
+
+/** What is said of a stream that may not go on. */
+export const exportChanged = "the Export, the Peering or its credential has changed";
+
 /** Resolves when the Export, the Peering or its credential is no longer the one with which a stream was opened. */
 export async function untilExportChanged(
 	backend: Pick<StorageBackend, "watchList">,
-	{
-		peer,
-		name,
-		generation,
-	}: { readonly peer: Peer; readonly name: string; readonly generation: string },
+	streamed: StreamedTo,
 	signal: AbortSignal,
 ): Promise<string> {
-	const record = recordId("exporting", peer.peeringId);
-	await Promise.race([
-		untilChanged(
-			backend,
-			{ type: typeOf(Export.type), name },
-			(stored) => `${stored.id?.uid}/${stored.generation}` === generation,
-			signal,
-		),
-		untilChanged(
-			backend,
-			{ type: typeOf(Peering.type), name: peer.name },
-			({ id }) => id?.uid === peer.peeringId,
-			signal,
-		),
-		untilChanged(
-			backend,
-			{ type: typeOf(Record.type), name: record.name },
-			(stored) => acceptsCredential(stored, peer.credentialHash),
-			signal,
-		),
-	]);
-	return "the Export, the Peering or its credential has changed";
+	const changes = requirementsOf(streamed).map(({ of, isMet }) =>
+		untilChanged(backend, of, isMet, signal),
+	);
+	await Promise.race(changes);
+	return exportChanged;
+}
+
+/** Whether a stream may still go on. Watches may be told of a change later than those of resources. */
+export async function isExported(
+	backend: Pick<StorageBackend, "lookup">,
+	streamed: StreamedTo,
+): Promise<boolean> {
+	for (const { of, isMet } of requirementsOf(streamed)) {
+		const stored = await backend.lookup(of);
+		if (stored === undefined || !isMet(stored)) {
+			return false;
+		}
+	}
+	return true;
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
 	StreamRequestSchema,
@@ -5,6 +6,7 @@ import type {
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { idOf, newUlid, typeOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
+import { decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Good, good } from "../simulation/goods.fixture.ts";
 import { encodeCredential, peerHeader } from "../trust/peer-header.ts";
@@ -109,6 +111,28 @@ describe("a stream to a peer", () => {
 		const { headers } = await credentialAt(west);
 		const positions = Array.from({ length: count }, () => position);
 		await expect(rest(await open(west, headers, { positions }))).rejects.toThrow(problem);
+	});
+
+	it("sends nothing that was written after its Export has changed, however late the stream is told", async () => {
+		const neverTold = (backend: StorageBackend) =>
+			decorateBackend(backend, {
+				async *watchList(query, options) {
+					for await (const event of backend.watchList(query, options)) {
+						yield event;
+						if (query.type.kind === Export.type.kind && event.kind === "end-of-snapshot") {
+							await once(options.signal, "abort");
+						}
+					}
+				},
+			});
+		const west = await new TestNetwork().cluster("west", { decorate: neverTold });
+		await west.export("goods", "east");
+		const { headers } = await credentialAt(west);
+		const messages = await open(west, headers);
+		await until(messages, "endOfSnapshot");
+		await west.export("goods", "another");
+		await west.client.write({ resource: good("secret", "") });
+		await expect(until(messages, "upsert")).rejects.toThrow(/has changed: stream again/);
 	});
 
 	it("sends nothing that was revoked while its window was full", async () => {
