@@ -10,9 +10,10 @@ export class ChangesSeen {
 	readonly #end = new AbortController();
 	#changed = Promise.withResolvers<void>();
 
-	constructor(transport: Transport, partition: string, namespace: string) {
+	/** @param region - of which copies are watched; empty for the resources of the server itself. */
+	constructor(transport: Transport, partition: string, namespace: string, region = "") {
 		const client = createClient(ResourceService, transport);
-		const request = { type: typeOf(Artist.type), tenancy: { partition, namespace } };
+		const request = { type: typeOf(Artist.type), tenancy: { partition, namespace }, region };
 		const follow = async () => {
 			const { signal } = this.#end;
 			for await (const { event } of client.watchList(request, { headers, signal })) {

@@ -1,12 +1,12 @@
 /*
- * The cost of copies: resources that a cluster imports from another one, and changes that reach it in this way. The alternative, in
- * the same run, is to do without a second cluster: a client writes the same resources to an empty server, and watches the server
- * that takes the changes. All servers are processes of their own with memory storage, on the same processor if there is taskset.
+ * The cost of copies: resources that a cluster imports from another one, and those that a region copies from another region of the
+ * same service, and changes that reach them in this way. The alternative, in the same run, is to do without copies: a client writes
+ * the same resources to an empty server, and watches the server that takes the changes. All servers are processes of their own with memory storage, on the same processor if there is taskset.
  *
  *   pnpm bench peering
  *   pnpm bench peering --resources=20000 --seconds=2 --rounds=9
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -20,11 +20,12 @@ import {
 	runCallers,
 } from "@plinth/bench";
 import { Export, Import } from "@plinth/peering";
-import { type Resource, ResourceService } from "@plinth/proto";
+import { PartitionSchema, type Resource, ResourceService } from "@plinth/proto";
 import { ExportSchema, ImportSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_pb.js";
 import { PeeringService } from "@plinth/proto/gen/plinth/peering/v1/peering_service_pb.js";
-import { idOf, Namespace, resourceOf, typeOf } from "@plinth/resource";
+import { idOf, Namespace, Partition, resourceOf, typeOf } from "@plinth/resource";
 import { createPlinthTransport } from "@plinth/rpc-client";
+import { freePort } from "@plinth/test-support/ports";
 import { ArtistSchema } from "../testdata/gen/music/v1/music_pb.ts";
 import { Artist } from "../testdata/music.ts";
 import { ChangesSeen } from "./changes-seen.ts";
@@ -57,16 +58,18 @@ interface Way {
 	readonly written: Cluster;
 	readonly watched: Cluster;
 	readonly partition: string;
+	/** Of which copies are watched. */
+	readonly region?: string;
 	readonly servers: readonly MeasuredServer[];
 }
 
 const copies = new ComparisonTable(
-	`${resources.toLocaleString("en-US")} resources: an import of them, and writes of a client with ${callers} callers`,
+	`${resources.toLocaleString("en-US")} resources: an import of them, copies of another region, and writes of a client with ${callers} callers`,
 	"µs per resource",
 	{ baseline: "client" },
 );
 const changes = new ComparisonTable(
-	"Changes: until a watch has them at the cluster that imports, and at the one that takes them",
+	"Changes: until a watch has them where the copies are, and at the server that takes them",
 	"ms",
 	{ baseline: "direct" },
 );
@@ -76,8 +79,11 @@ const costs = new ComparisonTable("Processor time of all servers, and of one ser
 
 const west = await startCluster();
 await fill(west);
+const meta = await startDeployment("meta", "home");
+const home = await startDeployment("music", "home", meta);
+await fill(home.cluster);
 let imports = 0;
-const former: { east?: Cluster; direct?: Cluster } = {};
+const former: { east?: Cluster; region?: Cluster; direct?: Cluster } = {};
 
 const figures = await interleaveSteps(
 	{
@@ -91,6 +97,15 @@ const figures = await interleaveSteps(
 			const way = { written: west, watched: east, partition: "west", servers };
 			return stepsOf(way, () => importAll(east));
 		},
+		regional: async () => {
+			await former.region?.server.stop();
+			const region = `region-${imports}`;
+			const { cluster } = await startDeployment("music", region, meta);
+			former.region = cluster;
+			const servers = [meta.cluster.server, home.cluster.server, cluster.server];
+			const way = { written: home.cluster, watched: cluster, partition: "default", servers };
+			return stepsOf({ ...way, region: "home" }, () => copyAll(cluster, region));
+		},
 		direct: async () => {
 			await former.direct?.server.stop();
 			const direct = await startCluster();
@@ -100,31 +115,55 @@ const figures = await interleaveSteps(
 			return stepsOf(way, () => fill(direct));
 		},
 	},
-	// All but west are new in each round.
+	// All but west, home and meta are new in each round.
 	{ rounds, warmUpRounds: 0 },
 );
-const [peered, direct] = ["peered", "direct"] as const;
+const [peered, regional, direct] = ["peered", "regional", "direct"] as const;
 const of = (step: string, way: string) => figures[step]?.[way] ?? [];
-copies.add("all of them", { import: of("copy", peered), client: of("copy", direct) });
+copies.add("all of them", {
+	...{ import: of("copy", peered), region: of("copy", regional), client: of("copy", direct) },
+});
 for (const [name, step] of [
 	["one after the other", "latency"],
 	[`with ${callers} callers, per change`, "burst"],
 ] as const) {
-	changes.add(name, { peered: of(step, peered), direct: of(step, direct) });
+	changes.add(name, {
+		...{ peered: of(step, peered), regional: of(step, regional), direct: of(step, direct) },
+	});
 }
 for (const [name, step] of [
 	["per resource", "copyCost"],
 	["per change", "burstCost"],
 ] as const) {
-	costs.add(name, { peered: of(step, peered), direct: of(step, direct) });
+	costs.add(name, {
+		...{ peered: of(step, peered), regional: of(step, regional), direct: of(step, direct) },
+	});
 }
 for (const table of [copies, changes, costs]) {
 	table.print();
 }
 process.exit(0);
 
-async function startCluster(): Promise<Cluster> {
-	const server = await startMeasured(plinthServer(app, folder), join(folder, "server.log"));
+/** A deployment of a service in a region, and the address of its internal listener. */
+async function startDeployment(
+	service: string,
+	region: string,
+	registry?: { readonly internal: string },
+) {
+	const credentialFile = join(folder, "credential");
+	writeFileSync(credentialFile, "bench-credential-of-all-deployments\n");
+	const internal = `127.0.0.1:${await freePort()}`;
+	const cluster = await startCluster(
+		...["--internal-listen", internal, "--deployment-service", service],
+		...["--deployment-region", region, "--deployment-credential-file", credentialFile],
+		...(registry === undefined ? [] : ["--deployment-meta-addresses", registry.internal]),
+	);
+	return { cluster, internal: `http://${internal}` };
+}
+
+async function startCluster(...flags: readonly string[]): Promise<Cluster> {
+	const command = [...plinthServer(app, folder), ...flags];
+	const server = await startMeasured(command, join(folder, "server.log"));
 	const transport = createPlinthTransport({ baseUrl: server.address });
 	const client = createClient(ResourceService, transport);
 	return { server, transport, write: (resource) => client.write({ resource }, { headers }) };
@@ -172,7 +211,19 @@ async function establish(east: Cluster, name: string): Promise<void> {
 async function importAll(east: Cluster): Promise<void> {
 	const data = create(ImportSchema, { peer: "west", export: "artists", partition: "west" });
 	await east.write(resourceOf(Import, { id: idOf(Import, "artists"), data }));
-	const client = createClient(PeeringService, east.transport);
+	await allCopied(east);
+}
+
+/** Lets the policy of home name the region, and waits for all artists there. */
+async function copyAll(cluster: Cluster, region: string): Promise<void> {
+	const data = create(PartitionSchema, { copies: { regions: [region] } });
+	await home.cluster.write(resourceOf(Partition, { id: idOf(Partition, "default"), data }));
+	await allCopied(cluster);
+}
+
+/** Waits until a cluster has copies of all artists. */
+async function allCopied(cluster: Cluster): Promise<void> {
+	const client = createClient(PeeringService, cluster.transport);
 	for (;;) {
 		const { peerings } = await client.listPeerings({}, { headers });
 		const report = peerings.flatMap((each) => each.imports)[0];
@@ -197,7 +248,8 @@ function stepsOf(way: Way, copy: () => Promise<void>) {
 		},
 		copyCost: () => cost.copy,
 		latency: async () => {
-			watched = new ChangesSeen(way.watched.transport, way.partition, changing);
+			const { watched: cluster, partition, region } = way;
+			watched = new ChangesSeen(cluster.transport, partition, changing, region);
 			await changed(way, watched, 0, -1);
 			const load = await runCallers(1, seconds, (_, step) => changed(way, watched, 0, step));
 			return quantile(load.latenciesMs, 0.5);

@@ -194,18 +194,18 @@ class VisibleEvents {
 }
 
 /** The key of a resource that a request names. */
-function keyOf({ type, name, tenancy }: ID, registry: Pick<TypeRegistry, "all">): string {
+function keyOf({ type, name, tenancy, region }: ID, registry: Pick<TypeRegistry, "all">): string {
 	if (type === undefined || name === "") {
 		throw new ConnectError("filter.resource needs a type and a name", Code.InvalidArgument);
 	}
 	const registered = registry
 		.all()
 		.find((each) => each.type.group === type.group && each.type.kind === type.kind);
-	return nameKey(
+	const id =
 		registered === undefined
 			? { type, name, ...(tenancy && { tenancy }) }
-			: idOf(registered, name, tenancy),
-	);
+			: idOf(registered, name, tenancy);
+	return nameKey({ ...id, region });
 }
 
 function isIn(selected: string | undefined, unit: string | undefined): boolean {

@@ -18,6 +18,8 @@ export const peeringLimits = {
 	streamsPerPeer: 64,
 	/** A stream that has nothing to send says so at this interval. */
 	heartbeatMs: 5_000,
+	/** How often the position of a type moves that has no changes. */
+	positionMs: 60_000,
 	/** A stream from which nothing was received for so long is opened again. */
 	silenceMs: 30_000,
 	/** How long a call of a peer may take, streams excepted. */
@@ -30,8 +32,12 @@ export const peeringLimits = {
 	batchBytes: 1024 * 1024,
 	/** The copies that one import stores, with their namespaces. */
 	copies: 200_000,
-	/** How often an import that receives nothing new records that it is up to date. */
+	/**
+	 * How often an import that receives nothing new records that it is up to date; where a server copies many partitions of
+	 * other regions, how often each is recorded is such that they have one such commit in `recordsMs` together.
+	 */
 	recordMs: 30_000,
+	recordsMs: 1_000,
 	/** The pauses between two attempts to reach a peer. */
 	shortestPauseMs: 500,
 	longestPauseMs: 60_000,
@@ -45,6 +51,8 @@ export const peeringLimits = {
 	offeredTypes: 1_000,
 	/** How often a region is asked what it offers, and the pauses when it can't be reached. */
 	pollMs: 5_000,
+	/** How long one that does not respond holds up what others offer. */
+	pollWaitMs: 1_000,
 	/** The partitions that a region may offer to another one; each has a stream. */
 	offers: 1_000,
 	/** The parts of an Export. */

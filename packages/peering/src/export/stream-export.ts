@@ -52,14 +52,14 @@ export async function* streamExport(
 	const { signal } = ended;
 	const waiting = new WaitingMessages();
 	const exports = exportsOf(options);
-	const { windowMessages, windowBytes, heartbeatMs } = peeringLimits;
+	const { windowMessages, windowBytes, heartbeatMs, positionMs } = peeringLimits;
 	const start = create(StreamStartSchema, { streamId, windowMessages, windowBytes });
 	try {
 		for (const [exported, version] of exports) {
 			const messages = typeMessages(exported, {
 				backend: options.backend,
 				position: version,
-				bookmarkMs: heartbeatMs,
+				bookmarkMs: positionMs,
 				signal,
 			});
 			pump(messages, waiting).catch((failure: unknown) => waiting.fail(failure));

@@ -55,16 +55,17 @@ type Wanted =
  * A snapshot ends with the removal of all copies of the type that were not in it: never before, so that a snapshot that is
  * cut off removes nothing. Its position is recorded after that.
  *
- * When there are too many copies, those that are stored are changed and removed as before, but no other is stored, and no
- * position is recorded: so all that was skipped is sent again. The failure is thrown once the source has nothing more to send.
- * What is removed until then makes room, wherever in the stream it comes.
+ * When there is no room, because there are too many copies or the storage is full, those that are stored are changed as far as
+ * there is room for that, and removed as before. But no other is stored, and no position is recorded: so all that was skipped is
+ * sent again. The failure is thrown once the source has nothing more to send. What is removed until then makes room, wherever in
+ * the stream it comes.
  */
 export class MessageApplier {
 	readonly #options: ApplyOptions;
 	/** The names that the snapshots of types have had so far and that have copies, by type key. */
 	readonly #snapshots = new Map<string, Set<string>>();
 	readonly #positions: Map<string, TypePosition>;
-	#tooMany: TooManyCopies | undefined;
+	#noRoom: TooManyCopies | Exhausted | undefined;
 
 	constructor(options: ApplyOptions) {
 		this.#options = options;
@@ -79,14 +80,14 @@ export class MessageApplier {
 	}
 
 	/** Why no more copies are stored; `undefined` while they are. */
-	get tooMany(): TooManyCopies | undefined {
-		return this.#tooMany;
+	get noRoom(): TooManyCopies | Exhausted | undefined {
+		return this.#noRoom;
 	}
 
 	/**
 	 * Applies messages that follow each other.
 	 *
-	 * @throws ProtocolViolation; TooManyCopies; the failures of a storage.
+	 * @throws ProtocolViolation; TooManyCopies and Exhausted at the end of what is sent; the other failures of a storage.
 	 */
 	async apply(messages: readonly StreamResponse[]): Promise<void> {
 		const wanted = new Map<string, Wanted>();
@@ -141,8 +142,8 @@ export class MessageApplier {
 		const isAll = messages.some(
 			({ isCurrent, message }) => isCurrent || message.case === "heartbeat",
 		);
-		if (this.#tooMany !== undefined && this.#snapshots.size === 0 && isAll) {
-			throw this.#tooMany;
+		if (this.#noRoom !== undefined && this.#snapshots.size === 0 && isAll) {
+			throw this.#noRoom;
 		}
 	}
 
@@ -232,21 +233,34 @@ export class MessageApplier {
 	}
 
 	async #record(copies: readonly Resource[], removed: readonly Resource[]): Promise<void> {
-		if (this.#tooMany === undefined) {
+		if (this.#noRoom === undefined) {
 			try {
 				await this.#store(copies, removed, this.progress);
 				this.#options.leftOut.recorded();
 				return;
 			} catch (failure) {
-				if (!(failure instanceof TooManyCopies)) {
+				if (!(failure instanceof TooManyCopies || failure instanceof Exhausted)) {
 					throw failure;
 				}
-				this.#tooMany = failure;
+				this.#noRoom = failure;
 			}
 		}
-		const known = await this.#known(copies);
-		if (known.length > 0 || removed.length > 0) {
-			await this.#store(known, removed, undefined);
+		await this.#options.store.remove(removed);
+		await this.#change(await this.#known(copies), this.#noRoom);
+	}
+
+	/** Changes stored copies. If there is no room for that, they stay as they are: one attempt, however many are sent. */
+	async #change(copies: readonly Resource[], noRoom: TooManyCopies | Exhausted): Promise<void> {
+		try {
+			if (noRoom instanceof TooManyCopies) {
+				await this.#store(copies, [], undefined);
+			} else if (copies.length > 0) {
+				await this.#options.store.commit(copies, [], {});
+			}
+		} catch (failure) {
+			if (!(failure instanceof TooManyCopies || failure instanceof Exhausted)) {
+				throw failure;
+			}
 		}
 	}
 

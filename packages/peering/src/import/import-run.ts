@@ -6,6 +6,7 @@ import {
 	type StreamResponse,
 	TypePositionSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
+import type { ImportRecord } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
 import { gvkKey, type ResourceType, type TypeRegistry, typeOf } from "@plinth/resource";
 import type { CopyCheck } from "@plinth/resource-service";
 import { Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
@@ -33,6 +34,8 @@ export interface ImportRunOptions {
 	readonly logger: Logger;
 	/** What log lines have to identify the import. */
 	readonly fields: Readonly<Record<string, string>>;
+	/** How often an import that receives nothing new records that it is up to date, in milliseconds. */
+	readonly recordMs: () => number;
 	/** Called when the state has changed. */
 	readonly onState: () => void;
 }
@@ -171,7 +174,7 @@ export class ImportRun {
 			live.isCurrent = false;
 			const { leftOutTotal } = store.record;
 			await applier.apply(messages);
-			await this.#reportTooMany(applier);
+			await this.#reportNoRoom(applier);
 			if (store.record.leftOutTotal !== leftOutTotal) {
 				this.#options.onState();
 			}
@@ -242,7 +245,7 @@ export class ImportRun {
 	async #count(versions: readonly string[], leftOut: LeftOutResources): Promise<void> {
 		const { store } = this.#options;
 		const snapshots = versions.filter((version) => version === "").length;
-		await store.recordProgress({
+		await this.#recordIfRoom({
 			state: "Streaming",
 			message: "",
 			leftOut: [...leftOut.named],
@@ -254,26 +257,40 @@ export class ImportRun {
 		this.#setState("Streaming");
 	}
 
-	/** Copies are too many: the state says so while the stream goes on, for the sake of what it removes. */
-	async #reportTooMany({ tooMany }: MessageApplier): Promise<void> {
-		const { live, store, logger, fields } = this.#options;
-		const state = "TooManyCopies";
-		if (tooMany !== undefined && live.state !== state) {
-			const { message } = tooMany;
+	/** There is no room for more copies: the state says so while the stream goes on, for the sake of what it removes. */
+	async #reportNoRoom({ noRoom }: MessageApplier): Promise<void> {
+		const { live, logger, fields } = this.#options;
+		if (noRoom === undefined) {
+			return;
+		}
+		const state = stateOf(noRoom);
+		if (live.state !== state) {
+			const { message } = noRoom;
 			logger.warn({ ...fields, state, reason: message }, "no more is copied");
-			await store.recordProgress({ state, message });
+			await this.#recordIfRoom({ state, message });
 			this.#setState(state, message);
+		}
+	}
+
+	/** Records what is not needed to continue. A full storage does without it, so that removals that make room are received. */
+	async #recordIfRoom(progress: Partial<ImportRecord>): Promise<void> {
+		try {
+			await this.#options.store.recordProgress(progress);
+		} catch (failure) {
+			if (!(failure instanceof Exhausted)) {
+				throw failure;
+			}
 		}
 	}
 
 	/** Everything that was received is stored, and the peer has nothing more. */
 	async #current(applier: MessageApplier): Promise<void> {
-		const { live, store } = this.#options;
+		const { live, store, recordMs } = this.#options;
 		live.current();
 		this.#backoff.reset();
 		this.#retriesLeftOut = false;
 		const recordedMs = Number(store.record.currentMs);
-		if (live.currentMs - recordedMs >= peeringLimits.recordMs || recordedMs === 0) {
+		if (live.currentMs - recordedMs >= recordMs() || recordedMs === 0) {
 			await store.recordProgress({ ...applier.progress, ...this.#times() });
 		}
 	}

@@ -404,6 +404,14 @@ export class ImportStore {
 		}
 	}
 
+	/**
+	 * Removes copies, and stores nothing: also for a storage that has no room for the record. Those that are referenced are marked,
+	 * as by `commit`.
+	 */
+	async remove(copies: readonly Resource[]): Promise<void> {
+		await this.#remove(copies);
+	}
+
 	async #remove(copies: readonly Resource[], asserts = true): Promise<void> {
 		const { backend, fence } = this.#storage;
 		const deletions = await this.#deletionsOf(copies);

@@ -21,6 +21,7 @@ import {
 } from "@plinth/runtime";
 import { Fenced, type StorageBackend } from "@plinth/storage";
 import type { ConnectPeer } from "../connect.ts";
+import { peeringLimits } from "../limits.ts";
 import type { OwnIdentity } from "../records/cluster-identity.ts";
 import { PeeringRecords } from "../records/peering-records.ts";
 import type { PeerAccess } from "../trust/peer-access.ts";
@@ -310,6 +311,7 @@ export class Importer {
 		const run = new ImportRun({
 			...{ store, live, source, registry, runtime, logger, check: this.#check },
 			fields: { import: name },
+			recordMs: () => peeringLimits.recordMs,
 			onState: () => this.#notify(),
 		});
 		const both = AbortSignal.any([signal, end.signal]);

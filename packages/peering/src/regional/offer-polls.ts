@@ -1,10 +1,10 @@
-import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
+import { Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
 import { peeringLimits } from "../limits.ts";
-import { callRegion, type RegionCalls } from "./region-source.ts";
+import { callRegion, oneOf, type RegionCalls } from "./region-source.ts";
 import type { OtherRegion } from "./regions.ts";
 
 /** Options of `OfferPolls`. */
-export interface OfferPollsOptions extends Omit<RegionCalls, "random"> {
+export interface OfferPollsOptions extends RegionCalls {
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 }
@@ -19,6 +19,8 @@ interface Poll {
 	failure: string;
 	/** When it is asked again, on the monotonic clock. */
 	dueMs: number;
+	/** Whether it has been asked, and has not responded yet. */
+	isAsked: boolean;
 }
 
 /** Asks other regions which partitions they offer. What one has said last stays while it can't be reached. */
@@ -40,7 +42,10 @@ export class OfferPolls {
 		return this.#polls.get(region)?.partitions.has(partition) ?? false;
 	}
 
-	/** Asks all regions at the same time, and forgets others; those that have failed are asked after growing pauses. */
+	/**
+	 * Asks all regions at the same time, and forgets others; those that have failed are asked after growing pauses. Resolves when
+	 * all have responded, or when those that have not are no longer waited for: what they say counts when it comes.
+	 */
 	async poll(regions: readonly OtherRegion[], signal: AbortSignal): Promise<void> {
 		const named = new Set(regions.map(({ region }) => region));
 		for (const region of this.#polls.keys()) {
@@ -48,7 +53,11 @@ export class OfferPolls {
 				this.#polls.delete(region);
 			}
 		}
-		await Promise.all(regions.map((each) => this.#ask(each, signal)));
+		const waited = new AbortController();
+		const { clock } = this.#options.runtime;
+		const pause = sleep(clock, peeringLimits.pollWaitMs, waited.signal).catch(() => {});
+		await Promise.race([Promise.all(regions.map((each) => this.#ask(each, signal))), pause]);
+		waited.abort(new Error("all regions have responded"));
 		signal.throwIfAborted();
 	}
 
@@ -56,14 +65,13 @@ export class OfferPolls {
 		const { runtime, logger } = this.#options;
 		const { region, uid } = deployment;
 		const poll = this.#pollOf(deployment);
-		if (runtime.clock.monotonic() < poll.dueMs) {
+		if (poll.isAsked || runtime.clock.monotonic() < poll.dueMs) {
 			return;
 		}
+		poll.isAsked = true;
 		try {
-			const { client, route } = callRegion(
-				{ ...this.#options, random: runtime.random },
-				deployment,
-			);
+			const address = oneOf(deployment.addresses, runtime.random);
+			const { client, route } = callRegion(this.#options, deployment, address);
 			const call = { signal, timeoutMs: peeringLimits.callMs };
 			const { partitions, omitted } = await client.listOffers({ route }, call);
 			poll.partitions = new Set(partitions.slice(0, peeringLimits.offers));
@@ -83,6 +91,8 @@ export class OfferPolls {
 				logger.warn({ region, uid, reason }, "the region does not say what it offers");
 			}
 			poll.failure = reason;
+		} finally {
+			poll.isAsked = false;
 		}
 	}
 
@@ -95,7 +105,8 @@ export class OfferPolls {
 		const { pollMs: baseMs, longestPauseMs: maxMs } = peeringLimits;
 		const created: Poll = {
 			backoff: new Backoff({ clock, random, baseMs, maxMs }),
-			...{ uid, partitions: known?.partitions ?? new Set(), omitted: 0, failure: "", dueMs: 0 },
+			...{ uid, partitions: known?.partitions ?? new Set(), omitted: 0, failure: "" },
+			...{ dueMs: 0, isAsked: false },
 		};
 		this.#polls.set(region, created);
 		return created;

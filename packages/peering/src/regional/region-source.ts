@@ -19,7 +19,6 @@ import type { OtherRegion, OwnRegion, Regions } from "./regions.ts";
 export interface RegionCalls {
 	readonly own: Pick<OwnRegion, "service" | "region">;
 	readonly regions: Pick<Regions, "connect">;
-	readonly random: Random;
 }
 
 /** What one partition of another region offers. */
@@ -28,11 +27,17 @@ export interface RegionSourceOptions extends RegionCalls {
 	readonly partition: string;
 	/** The deployment of the region, as it is known now; `undefined` if it is not. */
 	readonly deployment: () => OtherRegion | undefined;
+	readonly random: Random;
 }
 
-/** A partition of another region. Each connection is to one of its servers: a stream and its acknowledgments reach the same one. */
+/**
+ * A partition of another region. Each connection is to one of its servers: a stream and its acknowledgments reach the same one.
+ * It is chosen at random, and called again for as long as it responds: servers of two releases may offer different types, and
+ * then what one of them has sent is worth little to the other one.
+ */
 export function regionSource(options: RegionSourceOptions): ImportSource {
 	const { region, partition } = options;
+	let chosen: string | undefined;
 	return {
 		name: region,
 		async dial(signal) {
@@ -43,13 +48,22 @@ export function regionSource(options: RegionSourceOptions): ImportSource {
 					`no deployment of the service in the region ${region} is known`,
 				);
 			}
-			const { client, route } = callRegion(options, deployment);
+			const { addresses } = deployment;
+			const address =
+				chosen !== undefined && addresses.includes(chosen)
+					? chosen
+					: oneOf(addresses, options.random);
+			chosen = undefined;
+			const { client, route } = callRegion(options, deployment, address);
 			const call = { signal, timeoutMs: peeringLimits.callMs };
 			return {
 				async describe() {
 					try {
 						const { cluster, offer } = await client.getOffer({ route, partition }, call);
-						return described(cluster, offer, { region, partition, deployment: deployment.uid });
+						const source = { region, partition, deployment: deployment.uid };
+						const offered = described(cluster, offer, source);
+						chosen = address;
+						return offered;
 					} catch (failure) {
 						throw explained(failure, region);
 					}
@@ -66,10 +80,17 @@ export function regionSource(options: RegionSourceOptions): ImportSource {
 	};
 }
 
-/** A client of one server of a region, chosen at random, and the route of its calls. */
-export function callRegion({ own, regions, random }: RegionCalls, deployment: OtherRegion) {
-	const { addresses, uid: toUid } = deployment;
-	const address = addresses[Math.floor(random.next() * addresses.length)] ?? "";
+/** One of the addresses, of which there is at least one. */
+export function oneOf(addresses: readonly string[], random: Random): string {
+	return addresses[Math.floor(random.next() * addresses.length)] ?? "";
+}
+
+/** A client of one server of a region, and the route of its calls. */
+export function callRegion(
+	{ own, regions }: RegionCalls,
+	{ uid: toUid }: OtherRegion,
+	address: string,
+) {
 	const client = createClient(RegionalCopyService, regions.connect(address));
 	const { service, region } = own;
 	const route: OfferRoute = create(OfferRouteSchema, { protocolVersion, service, region, toUid });

@@ -244,6 +244,7 @@ export class RegionalCopier {
 		onFenced: (reason: unknown) => void,
 	): Promise<void> {
 		const { runtime, registry, logger, own, regions } = this.#options;
+		const { recordMs, recordsMs } = peeringLimits;
 		const uid = recordUid(region, partition);
 		const deployment = this.#deployments.get(region)?.uid ?? "";
 		if (this.#running.get(uid)?.deployment === deployment) {
@@ -261,6 +262,7 @@ export class RegionalCopier {
 				deployment: () => this.#deployments.get(region),
 			}),
 			fields: { region, partition },
+			recordMs: () => Math.max(recordMs, recordsMs * this.#running.size),
 			onState: () => {},
 		});
 		const both = AbortSignal.any([signal, end.signal]);

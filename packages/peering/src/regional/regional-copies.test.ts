@@ -74,6 +74,35 @@ it("a partition whose record finds no room holds up no other one", {
 	expect(await east.record("west")).toMatchObject({ snapshots: 1n, resumptions: 0n });
 });
 
+it("a storage that is full takes the removals that make room, wherever in the stream they are", {
+	timeout: 300_000,
+}, async () => {
+	let refusals = 0;
+	const withRoomForTwo = (backend: StorageBackend) =>
+		decorateBackend(backend, {
+			commit: async (mutations, options) => {
+				const counts = await backend.countByTypeIn({ partition: "default", region: "west" });
+				if (mutations.some(({ op }) => op === "put") && (counts.get(Good.key) ?? 0) >= 2) {
+					refusals += 1;
+					throw new Exhausted("the storage is full");
+				}
+				return backend.commit(mutations, options);
+			},
+		});
+	const { west, east } = await start({}, { decorate: withRoomForTwo });
+	await west.partitionPolicy("east");
+	for (const name of ["ale", "beer"]) {
+		await west.client.write({ resource: good(name, "") });
+	}
+	east.run();
+	await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale", "v1 beer"]);
+	const before = refusals;
+	await west.client.write({ resource: good("cider", "dry") });
+	await expect.poll(() => refusals, patiently).toBeGreaterThan(before + 1);
+	await west.client.delete({ id: goodId("ale") });
+	await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 beer", "v1 cider"]);
+});
+
 describe("a type with two versions", { timeout: 300_000 }, () => {
 	const both = { types: [Good, LaterGood] };
 
