@@ -100,6 +100,9 @@ describe("ListEvents", () => {
 		const { type, tenancy } = artist("a");
 		expect((await it.list({ resource: artist("a", "") })).names).toEqual(["a", "a"]);
 		expect((await it.list({ resource: artist("a", "later") })).names).toEqual(["a"]);
+		// A copy of another region has no events: those of its name are of the resource of this region.
+		const copy = { ...artist("a", ""), region: "us-west2" };
+		expect((await it.list({ resource: copy })).names).toEqual([]);
 		expect((await it.list({ ...(type && { type }) })).names).toHaveLength(4);
 		expect((await it.list({ type: { ...type, kind: "Song" } as never })).names).toEqual([]);
 		expect((await it.list({ tenancy: { ...tenancy, namespace: "jazz" } as never })).names).toEqual([
