@@ -25,7 +25,7 @@ const generation = {
 		},
 		{
 			directory: `${repository}/apps/server/testdata/proto`,
-			paths: [`${repository}/apps/server/testdata/proto/music`],
+			paths: [`${repository}/apps/server/testdata/proto/music/v1/music.proto`],
 		},
 	],
 	plugins: ["protoc-gen-go", "protoc-gen-go-grpc"].map((plugin) => ({
