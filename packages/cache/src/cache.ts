@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { DecodeError, ResourceType, StoredName } from "@plinth/resource";
+import type { DecodeError, ResourceName, ResourceType } from "@plinth/resource";
 import type { AnyIndex } from "./index-definition.ts";
 import type { Queries, Reader } from "./reader.ts";
 import type { Sources } from "./source.ts";
@@ -65,7 +65,7 @@ export interface Cache<Q extends Queries = Queries> extends Reader<Q>, Sources {
 	 *
 	 * @throws CacheError if the type is not declared.
 	 */
-	delete(target: Resource | StoredName): Resource | undefined;
+	delete(target: Resource | ResourceName): Resource | undefined;
 	/**
 	 * The IDs of the cached resources of the type at the time of the call, in no particular order: of those that are no
 	 * copies or, with a region, of the copies of that region, or of all for `*`.

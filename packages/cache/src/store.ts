@@ -2,8 +2,8 @@ import type { ID, Resource } from "@plinth/proto";
 import {
 	familyKey,
 	freezeInDevelopment,
+	type ResourceName,
 	type ResourceType,
-	type StoredName,
 } from "@plinth/resource";
 import type { TypeStats, UndecodableListener } from "./cache.ts";
 import { CacheError, describe } from "./cache-error.ts";
@@ -63,7 +63,7 @@ export class Store implements Sources {
 		this.#check(table);
 	}
 
-	delete(target: Resource | StoredName): Resource | undefined {
+	delete(target: Resource | ResourceName): Resource | undefined {
 		const id = "name" in target ? target : target.id;
 		const table = this.#tablesOf(id).of(id?.region);
 		if (id === undefined || table === undefined) {
@@ -140,7 +140,7 @@ export class Store implements Sources {
 		return tables;
 	}
 
-	#tablesOf(id: Partial<StoredName> | undefined): RegionalTables {
+	#tablesOf(id: Partial<ResourceName> | undefined): RegionalTables {
 		const last = this.#last?.home.type.type;
 		if (this.#last && last?.kind === id?.type?.kind && last?.group === id?.type?.group) {
 			return this.#last;

@@ -68,6 +68,7 @@ export type FaultName =
 	| "remove an owner after the deployment that decided was dropped"
 	| "remove the last owner reference before deleting"
 	| "remove the record of a server that runs"
+	| "remove what another server has stored"
 	| "report only what this server has read"
 	| "report releases to each deployment once"
 	| "report to a successor in one attempt"

@@ -16,11 +16,7 @@ export interface ResourceName {
 	readonly type?: TypeLike | undefined;
 	readonly tenancy?: TenancyLike | undefined;
 	readonly name: string;
-}
-
-/** The name of a resource as it is stored: with the region of its original, if it is a copy of another region. */
-export interface StoredName extends ResourceName {
-	/** Absent or empty for what is no regional copy. */
+	/** The region of the original, if it is a copy of another region; absent or empty for all others. */
 	readonly region?: string | undefined;
 }
 
@@ -84,14 +80,14 @@ export function referenceTo(target: ResourceName, section = ""): Reference {
  * The key of a resource's name in a map: family, region of a copy, tenancy and name, without group version and uid.
  * Keys are unique, since no part of a valid name contains a slash or a tilde.
  */
-export function nameKey(id: StoredName): string {
+export function nameKey(id: ResourceName): string {
 	const family = id.type === undefined ? "" : familyKey(id.type);
 	const place = id.region ? `${family}/~${id.region}` : family;
 	return `${place}/${id.tenancy?.partition ?? ""}/${id.tenancy?.namespace ?? ""}/${id.name}`;
 }
 
 /** Whether both name the same resource, by family, region of a copy, tenancy and name. Uids are ignored. */
-export function sameName(a: StoredName | undefined, b: StoredName | undefined): boolean {
+export function sameName(a: ResourceName | undefined, b: ResourceName | undefined): boolean {
 	if (a === undefined || b === undefined) {
 		return a === b;
 	}
@@ -106,7 +102,7 @@ export function sameName(a: StoredName | undefined, b: StoredName | undefined): 
 }
 
 /** The display name of a resource: `demo.v2.Artist default/default/miles`, or with the region of a copy: `… (us-west2)`. */
-export function displayName(id: StoredName): string {
+export function displayName(id: ResourceName): string {
 	const type =
 		id.type === undefined ? "resource" : `${id.type.group}.${id.type.groupVersion}.${id.type.kind}`;
 	const path = [id.tenancy?.partition, id.tenancy?.namespace, id.name].filter((part) => part);

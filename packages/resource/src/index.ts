@@ -56,7 +56,6 @@ export {
 	nameKey,
 	type ResourceName,
 	referenceTo,
-	type StoredName,
 	sameName,
 	tenancyOf,
 	typeOf,

@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import {
 	type Logger,
 	type Runtime,
@@ -262,7 +262,7 @@ class OpenEtcdBackend implements EtcdBackend {
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#store(options)).lookup(name);
 
-	lookupNow(name: StoredName): Resource | undefined {
+	lookupNow(name: ResourceName): Resource | undefined {
 		this.#assertOpen();
 		return this.#parts.state.store.lookup(name);
 	}

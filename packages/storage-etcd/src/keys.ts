@@ -1,10 +1,10 @@
-import { familyKey, type StoredName } from "@plinth/resource";
+import { familyKey, type ResourceName } from "@plinth/resource";
 
 /** Separates the parts of a resource key. It sorts before every character that a part may contain. */
 const separator = "\0";
 
 /** The parts of a resource name in a key. */
-export interface KeyParts extends StoredName {
+export interface KeyParts extends ResourceName {
 	readonly type: { readonly group: string; readonly groupVersion: string; readonly kind: string };
 	readonly tenancy: { readonly partition: string; readonly namespace: string };
 }
@@ -65,7 +65,7 @@ export class Keys {
 	}
 
 	/** The key of the resource of that name. */
-	resource(id: StoredName): string {
+	resource(id: ResourceName): string {
 		const family = id.type === undefined ? "" : familyKey(id.type);
 		const { partition = "", namespace = "" } = id.tenancy ?? {};
 		const place = id.region ? [family, copyMark + id.region] : [family];

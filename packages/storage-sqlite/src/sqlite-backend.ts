@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import {
 	type Fence,
 	LocalLeases,
@@ -239,7 +239,7 @@ class Backend implements SqliteBackend {
 	lookup: StorageBackend["lookup"] = async (name, options) =>
 		(await this.#state(options)).lookup(name);
 
-	lookupNow(name: StoredName): Resource | undefined {
+	lookupNow(name: ResourceName): Resource | undefined {
 		this.#assertOpen();
 		return this.#store.lookup(name);
 	}

@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { Caller, StoredName } from "@plinth/resource";
+import type { Caller, ResourceName } from "@plinth/resource";
 import type { Fence } from "@plinth/runtime";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import type { ListQuery } from "./query.ts";
@@ -100,7 +100,7 @@ export interface StorageBackend {
 	 *
 	 * @throws StorageUnavailable.
 	 */
-	lookup(name: StoredName, options?: ReadOptions): Promise<Resource | undefined>;
+	lookup(name: ResourceName, options?: ReadOptions): Promise<Resource | undefined>;
 
 	/**
 	 * What an eventually consistent `lookup` returns, at once. Absent if the storage has to wait, or if a decorator
@@ -108,7 +108,7 @@ export interface StorageBackend {
 	 *
 	 * @throws StorageUnavailable.
 	 */
-	lookupNow?(name: StoredName): Resource | undefined;
+	lookupNow?(name: ResourceName): Resource | undefined;
 
 	/**
 	 * The resources of a query, all at once.

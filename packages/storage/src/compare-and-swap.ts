@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import { displayName, freezeInDevelopment, nameKey, type StoredName } from "@plinth/resource";
+import { displayName, freezeInDevelopment, nameKey, type ResourceName } from "@plinth/resource";
 import { CasFailure, WrongUid } from "./errors.ts";
 import type { CommitResult, Mutation } from "./mutation.ts";
 import { requireNamed } from "./state-store/resource-key.ts";
@@ -8,7 +8,7 @@ import { deploymentWriter } from "./written-by.ts";
 /** Looks up stored resources by name: a state store, or one with pending commits on top. */
 export interface StateView {
 	/** The resource stored under the name, whatever its uid and group version. */
-	lookup(id: StoredName): Resource | undefined;
+	lookup(id: ResourceName): Resource | undefined;
 }
 
 /** What one mutation does to the state that it was evaluated against. */

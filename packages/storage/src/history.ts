@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import type { ReadOptions } from "./backend.ts";
 
 /** What a version did: `unknown` if it was written before the event log begins. */
@@ -45,5 +45,5 @@ export interface HistorySource {
 	 *
 	 * @throws StorageUnavailable; the signal's reason.
 	 */
-	history(name: StoredName, options: HistoryOptions): Promise<StoredHistory>;
+	history(name: ResourceName, options: HistoryOptions): Promise<StoredHistory>;
 }

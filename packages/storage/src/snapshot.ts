@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import { SnapshotEnded } from "./errors.ts";
 import { isImported, type ListQuery } from "./query.ts";
 import type { FamilyHolds, Hold } from "./retention/retention-ledger.ts";
@@ -14,7 +14,7 @@ import {
 } from "./state-store/resource-key.ts";
 
 /** A place in the order of resources. */
-type Position = Pick<StoredName, "tenancy" | "name" | "region">;
+type Position = Pick<ResourceName, "tenancy" | "name" | "region">;
 
 /** The resources that a query matches as of one version, however long they take to read. */
 export interface Snapshot {

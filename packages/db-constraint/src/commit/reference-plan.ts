@@ -391,14 +391,16 @@ export class ReferencePlan {
 			throw refuse(`${path} references ${displayKey(target)}, which does not exist`);
 		}
 		authorization.enforceWith(reference, resource);
-		const isCopy = resource.origin !== undefined && !isPlanted("reference copies by BLOCK");
-		if (isCopy && rule === OnDelete.BLOCK && unresolved === undefined) {
+		const uid = resource.id?.uid ?? "";
+		if (isBlockedCopy(resource, rule) && recorded.to(target)?.targetUid !== uid) {
+			if (unresolved !== undefined) {
+				return unresolved;
+			}
 			// Its original is deleted whatever references it.
 			throw refuse(
 				`${path} references ${displayKey(target)}, which is a copy of a resource of another cluster: only CASCADE and UNSET references to it are possible`,
 			);
 		}
-		const uid = resource.id?.uid ?? "";
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
 			throw new RetryableConflict(`${displayKey(target)} was replaced by another incarnation`);
 		}
@@ -568,4 +570,9 @@ export class ReferencePlan {
 
 function refuse(message: string): Refused {
 	return new Refused(Code.FailedPrecondition, message);
+}
+
+/** Whether a reference would block the deletion of a copy. That is not possible, and a held one stays, until its copy is gone. */
+function isBlockedCopy({ origin }: Resource, rule: OnDelete): boolean {
+	return origin !== undefined && rule === OnDelete.BLOCK && !isPlanted("reference copies by BLOCK");
 }

@@ -47,6 +47,18 @@ describe("references without a target or without a schema", () => {
 		expect(await alpha.shadow(id("copy"))).toBeUndefined();
 	});
 
+	it("do not become BLOCK references to a copy, whose removal would not wait for them", async () => {
+		const { alpha, id } = await olderStorage(
+			{ copy: {}, own: { needs: to("copy") }, part: { belongsTo: to("copy") } },
+			{ copy: create(OriginSchema, { cluster: "west" }) },
+		);
+		const outgoing = async (name: string) => (await alpha.shadow(id(name)))?.outgoing ?? [];
+		const uid = (await alpha.read(id("copy")))?.id?.uid;
+		expect((await outgoing("own")).map(({ targetUid }) => targetUid)).toEqual([""]);
+		expect((await outgoing("part")).map(({ targetUid }) => targetUid)).toEqual([uid]);
+		expect(alpha.failures).toEqual([]);
+	});
+
 	it("do not let an older pass change the record of a newer schema", async () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha } = await oneDeployment({}, (backend) =>

@@ -320,6 +320,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		seed: 10,
 		options: ["--restore-meta"],
 	},
+	"remove what another server has stored": {
+		rule: "What a server has never seen, it does not remove from what the deployment has stored of the registry.",
+		test: {
+			file: "registry/stored-view.test.ts",
+			name: "keeps what a server has stored that another one has never seen",
+		},
+	},
 	"forget what a restored registry lacks": {
 		rule: "What a meta deployment lacks that was restored proves nothing.",
 		test: {

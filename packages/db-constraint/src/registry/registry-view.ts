@@ -77,6 +77,8 @@ export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
 	/** The sources whose contents are left out. */
 	#superseded: ReadonlySet<string> = new Set();
+	/** The uids of what some source had, and has removed. */
+	readonly #removed = new Set<string>();
 	/** What is looked up, made again after a change when it is needed. */
 	#lookups: Lookups | undefined;
 	#revision = 0;
@@ -101,6 +103,7 @@ export class RegistryView {
 			return;
 		}
 		this.#changed();
+		this.#removes(uid, change);
 		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
@@ -132,9 +135,23 @@ export class RegistryView {
 				contents[type].delete(uid);
 				contents.resources.delete(uid);
 				contents.newest.delete(uid);
+				this.#removed.add(uid);
 				this.#changed();
 			}
 		}
+	}
+
+	#removes(uid: string, change: "stored" | "removed"): void {
+		if (change === "stored") {
+			this.#removed.delete(uid);
+		} else {
+			this.#removed.add(uid);
+		}
+	}
+
+	/** Whether this view has had a resource, and has seen that it was removed. One that it never had may exist. */
+	hasRemoved(uid: string): boolean {
+		return this.#removed.has(uid);
 	}
 
 	/** Leaves out the contents of these sources, which are older than those of others. */

@@ -141,7 +141,8 @@ describe("the registry view of a deployment with several servers", () => {
 		const current = new Server(storage);
 		current.followed = ["meta"];
 		current.upToDateMs = 9_000;
-		current.read("meta", deployment("a", "2"), deployment("new", "1"));
+		current.read("meta", deployment("a", "2"), deployment("new", "1"), deployment("gone", "1"));
+		current.view.apply("meta", deployment("gone", "1"), "removed");
 		await storage.pass(5_000);
 		const stored = ["as of 9 s", "meta a 2", "meta new 1"];
 		expect(await storage.stored()).toEqual(stored);
@@ -182,6 +183,34 @@ describe("the registry view of a deployment with several servers", () => {
 		one.read("meta-1");
 		await storage.pass(5_000);
 		expect(await storage.stored()).toEqual(["as of 1 s", "meta-1 b 1", "meta-2 b 1"]);
+	});
+
+	it("keeps what a server has stored that another one has never seen", async () => {
+		const storage = new Storage();
+		const [one, lagging] = [new Server(storage), new Server(storage)];
+		for (const server of [one, lagging]) {
+			server.followed = ["meta"];
+			server.upToDateMs = 1_000;
+			server.read("meta", deployment("a", "1"));
+		}
+		one.read("meta", deployment("new", "2"), deletion("deleted"));
+		await storage.pass(5_000);
+		lagging.read("meta", deployment("a", "3"));
+		await storage.pass(5_000);
+		const stored = ["meta a 3", "meta new 2", "meta uid-deleted 9"];
+		expect(await storage.stored()).toEqual(["as of 1 s", ...stored]);
+
+		// Also at a source that it does not follow any longer.
+		lagging.followed = ["meta-2"];
+		lagging.upToDateMs = 9_000;
+		lagging.read("meta-2", deployment("a", "3"));
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["as of 9 s", ...stored, "meta-2 a 3"].sort());
+
+		lagging.read("meta-2", deletion("new"));
+		lagging.followed = ["meta", "meta-2"];
+		await storage.pass(5_000);
+		expect(await storage.stored()).not.toContain("meta new 2");
 	});
 
 	it("is compared with the storage only after a change", async () => {

@@ -18,7 +18,7 @@ import {
 	recordOf,
 	type StoredRecord,
 } from "../shadow/shadow-records.ts";
-import { Deployment, metaService } from "./meta-types.ts";
+import { Deployment, metaService, Service } from "./meta-types.ts";
 import type { RegistryView, ReportedResource } from "./registry-view.ts";
 import type { NamedServers, RunningServers } from "./running-servers.ts";
 
@@ -66,8 +66,12 @@ const prefix = "registry";
  *
  * Each server of the deployment writes what it sees, as long as it follows the source: one that is cut off changes
  * nothing that another one has written since, nor does it take the time back. Of the addresses of servers, those that were
- * named at the latest version are stored, whichever server has learned them. A server that lags behind may undo what another one has written, and writes it again
- * when it has caught up. Like a view that was not updated, the records prove nothing by what they lack.
+ * named at the latest version are stored, whichever server has learned them.
+ *
+ * A server that lags behind may write an older content of what another one has written, and writes the newer one when it has
+ * caught up. But what it has never seen, it does not remove: when the meta deployment is restored, it never catches up, and the
+ * deployment has to report what any of its servers has seen. A Deployment and the record of a deletion are removed only by a server
+ * that has seen that they are gone. Like a view that was not updated, the records prove nothing by what they lack.
  */
 export class StoredView {
 	readonly #options: StoredViewOptions;
@@ -205,7 +209,7 @@ export class StoredView {
 		const asOfMs = upToDateMs();
 		let recordedMs = asOfOf(record)?.getTime() ?? 0;
 		if (asOfMs !== undefined) {
-			const isKept = keptBy(wanted, followed);
+			const isKept = keptBy(wanted, followed, view);
 			for (const [name, { resource, value }] of entries) {
 				if (!(wanted.has(name) || isKept(value)) && resource.id !== undefined) {
 					mutations.push({ op: "delete", id: resource.id, expectedVersion: resource.version });
@@ -342,6 +346,7 @@ function merged(
 function keptBy(
 	wanted: ReadonlyMap<string, RegistryEntry>,
 	{ addresses, areAll }: FollowedSources,
+	view: RegistryView,
 ): (stored: RegistryEntry) => boolean {
 	const seen = new Map<string, Resource>();
 	for (const { source, resource } of wanted.values()) {
@@ -350,12 +355,26 @@ function keptBy(
 		}
 	}
 	return ({ source, resource }) => {
+		const same = seen.get(resource?.id?.uid ?? "");
+		if (same === undefined && !isGone(resource, view)) {
+			return true;
+		}
 		if (addresses.has(source)) {
 			return false;
 		}
-		const same = seen.get(resource?.id?.uid ?? "");
 		return !areAll || (same !== undefined && isSameResource(resource, same));
 	};
+}
+
+/** Whether a view that does not have a resource knows that it is gone. Of services, nothing depends on that. */
+function isGone(resource: Resource | undefined, view: RegistryView): boolean {
+	const uid = resource?.id?.uid ?? "";
+	return (
+		resource?.id?.type?.kind === Service.type.kind ||
+		view.hasRemoved(uid) ||
+		view.isDeleted(uid) ||
+		isPlanted("remove what another server has stored")
+	);
 }
 
 /** The servers that a stored entry names. */

@@ -38,7 +38,7 @@ export function displayKey(key: KeyLike): string {
 }
 
 /** The name of the resource in its deployment. The group version is not part of it. */
-export function nameOfKey(key: KeyLike): Required<ResourceName> {
+export function nameOfKey(key: KeyLike): Required<Omit<ResourceName, "region">> {
 	return {
 		type: { group: key.group, groupVersion: "", kind: key.kind },
 		tenancy: { partition: key.partition, namespace: key.namespace },

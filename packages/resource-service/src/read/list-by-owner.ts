@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ListByOwnerRequest, ListByOwnerResponse, Resource } from "@plinth/proto";
-import { operatorRead, type StoredName } from "@plinth/resource";
+import { operatorRead, type ResourceName } from "@plinth/resource";
 import { authenticateCall } from "../access/authenticate-call.ts";
 import { decideList, decideRead, enforce } from "../access/authorization.ts";
 import { ReadFilter } from "../access/read-filter.ts";
@@ -98,7 +98,7 @@ function tokenAfter(last: Resource | undefined): string {
 }
 
 /** @throws ConnectError InvalidArgument if the token is malformed. */
-function positionOf(token: string): StoredName {
+function positionOf(token: string): ResourceName {
 	const parts = decodePosition(token, 5, 6);
 	const [group = "", kind = "", partition = "", namespace = "", name = "", region] = parts;
 	const type = { group, groupVersion: "", kind };

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import { newUlid, type StoredName } from "@plinth/resource";
+import { newUlid, type ResourceName } from "@plinth/resource";
 import type { Runtime, Timer } from "@plinth/runtime";
 import type { Snapshot } from "@plinth/storage";
 import { malformed } from "../errors/refusal.ts";
@@ -20,7 +20,7 @@ export interface PagedList {
 }
 
 /** The beginning of a page: after the resource with this name. */
-type Position = Pick<StoredName, "tenancy" | "name" | "region">;
+type Position = Pick<ResourceName, "tenancy" | "name" | "region">;
 
 interface HeldList {
 	readonly list: PagedList;

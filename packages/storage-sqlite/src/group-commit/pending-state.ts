@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import { nameKey, type StoredName } from "@plinth/resource";
+import { nameKey, type ResourceName } from "@plinth/resource";
 import type { StateChange, StateStore, StateView } from "@plinth/storage";
 import type { RowWrite } from "../file/row-table.ts";
 
@@ -33,7 +33,7 @@ export class PendingState implements StateView {
 		return this.#bytes;
 	}
 
-	lookup(id: StoredName): Resource | undefined {
+	lookup(id: ResourceName): Resource | undefined {
 		const changed = this.#changed.get(nameKey(id));
 		return changed === undefined ? this.#store.lookup(id) : changed.stored;
 	}

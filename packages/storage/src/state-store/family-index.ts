@@ -1,9 +1,9 @@
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import { NameMap } from "./name-map.ts";
 import { OrderedMap, type OrderedSnapshot, type PageDied } from "./ordered-map.ts";
 import { orderKey } from "./resource-key.ts";
 
-type Named = Pick<StoredName, "tenancy" | "name" | "region">;
+type Named = Pick<ResourceName, "tenancy" | "name" | "region">;
 
 /**
  * The current resources of one type family, in two structures:

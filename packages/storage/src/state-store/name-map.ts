@@ -1,7 +1,7 @@
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import { storedPartition } from "./resource-key.ts";
 
-type Named = Pick<StoredName, "tenancy" | "name" | "region">;
+type Named = Pick<ResourceName, "tenancy" | "name" | "region">;
 
 /**
  * The values of one type family by name, for lookups that build no key: nested maps, whose hashes V8 caches in

@@ -1,12 +1,12 @@
 import type { ID, Resource } from "@plinth/proto";
-import { familyKey, nameKey, type StoredName, sameName } from "@plinth/resource";
+import { familyKey, nameKey, type ResourceName, sameName } from "@plinth/resource";
 import { OrderedMap } from "./ordered-map.ts";
 import { orderKey, storedPartition } from "./resource-key.ts";
 
 /** A part of the resources that an incarnation owns. */
 export interface OwnedPage {
 	/** Only those after this name, in their order. It need not exist. */
-	readonly after?: StoredName | undefined;
+	readonly after?: ResourceName | undefined;
 	/** The maximum number, at least 1. */
 	readonly limit?: number | undefined;
 }
@@ -159,11 +159,11 @@ function sameOwner(a: ID | undefined, b: ID | undefined): boolean {
 }
 
 /** The key of a resource among those of one owner. */
-function ownedKey(id: StoredName): string {
+function ownedKey(id: ResourceName): string {
 	return `${familyOf(id)}\0${orderKey(id)}`;
 }
 
-function familyOf({ type }: StoredName): string {
+function familyOf({ type }: ResourceName): string {
 	return type === undefined ? "" : familyKey(type);
 }
 
@@ -173,7 +173,7 @@ function inOrder({ id: a }: Resource, { id: b }: Resource): number {
 }
 
 /** Whether the `ownedKey` of `a` is below that of `b`. */
-function isBefore(a: StoredName, b: StoredName): boolean {
+function isBefore(a: ResourceName, b: ResourceName): boolean {
 	if (a.type?.kind !== b.type?.kind || a.type?.group !== b.type?.group) {
 		return familyOf(a) < familyOf(b);
 	}

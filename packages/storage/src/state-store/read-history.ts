@@ -1,5 +1,5 @@
 import type { Resource } from "@plinth/proto";
-import { type StoredName, sameName } from "@plinth/resource";
+import { type ResourceName, sameName } from "@plinth/resource";
 import type { Scheduler } from "@plinth/runtime";
 import type { StoredHistory, StoredVersion } from "../history.ts";
 import type { EventLog, LogEntry } from "../watch/event-log.ts";
@@ -26,7 +26,7 @@ const entriesPerTurn = 2_000;
  */
 export async function readHistory(
 	log: EventLog,
-	name: StoredName,
+	name: ResourceName,
 	lookup: () => Resource | undefined,
 	{ scheduler, signal }: { readonly scheduler: Scheduler; readonly signal: AbortSignal },
 ): Promise<StoredHistory> {

@@ -1,5 +1,5 @@
 import type { ID } from "@plinth/proto";
-import type { StoredName } from "@plinth/resource";
+import type { ResourceName } from "@plinth/resource";
 import { type ListQuery, wildcard } from "../query.ts";
 import type { VisitStep } from "./ordered-map.ts";
 
@@ -13,7 +13,7 @@ const separator = "\0";
 const copyMark = "~";
 
 /** What names a resource within its family. */
-type Placed = Pick<StoredName, "tenancy" | "name" | "region">;
+type Placed = Pick<ResourceName, "tenancy" | "name" | "region">;
 
 /**
  * The sort key of a resource within its family:

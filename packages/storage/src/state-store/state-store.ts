@@ -1,5 +1,5 @@
 import type { ID, Resource } from "@plinth/proto";
-import type { FamilyLike, StoredName } from "@plinth/resource";
+import type { FamilyLike, ResourceName } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import { AttentionCensus, noAttention } from "../attention-census.ts";
 import type { WatchOptions } from "../backend.ts";
@@ -113,7 +113,7 @@ export class StateStore implements StateView {
 		return this.#size;
 	}
 
-	lookup(id: StoredName): Resource | undefined {
+	lookup(id: ResourceName): Resource | undefined {
 		return id.type === undefined ? undefined : this.#families.get(id.type)?.index.get(id);
 	}
 
@@ -201,7 +201,7 @@ export class StateStore implements StateView {
 	}
 
 	/** The recent versions of a name, as `HistorySource.history` describes them. */
-	async history(name: StoredName, signal: AbortSignal): Promise<StoredHistory> {
+	async history(name: ResourceName, signal: AbortSignal): Promise<StoredHistory> {
 		const family = name.type && this.#families.get(name.type);
 		if (family === undefined) {
 			const { revision, atMs } = this.#first;
