@@ -57,8 +57,8 @@ type Wanted =
  *
  * When there is no room, because there are too many copies or the storage is full, those that are stored are changed as far as
  * there is room for that, and removed as before. But no other is stored, and no position is recorded: so all that was skipped is
- * sent again. The failure is thrown once the source has nothing more to send. What is removed until then makes room, wherever in
- * the stream it comes.
+ * sent again. The failure is thrown once the source has sent all types and has nothing more to send. What is removed until then
+ * makes room, wherever in the stream it comes.
  */
 export class MessageApplier {
 	readonly #options: ApplyOptions;
@@ -142,7 +142,7 @@ export class MessageApplier {
 		const isAll = messages.some(
 			({ isCurrent, message }) => isCurrent || message.case === "heartbeat",
 		);
-		if (this.#noRoom !== undefined && this.#snapshots.size === 0 && isAll) {
+		if (this.#noRoom !== undefined && this.isComplete && isAll) {
 			throw this.#noRoom;
 		}
 	}
@@ -254,7 +254,7 @@ export class MessageApplier {
 		try {
 			if (noRoom instanceof TooManyCopies) {
 				await this.#store(copies, [], undefined);
-			} else if (copies.length > 0) {
+			} else {
 				await this.#options.store.commit(copies, [], {});
 			}
 		} catch (failure) {

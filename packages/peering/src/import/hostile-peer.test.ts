@@ -99,6 +99,8 @@ async function importing(
 	return {
 		east,
 		commits: () => commits,
+		/** How many streams were opened. */
+		opened: () => opened,
 		/** Resolves when all streams are stored. */
 		async received() {
 			await vi.waitFor(() => expect(stored).toBe(streams.length), 300_000);
@@ -164,6 +166,19 @@ describe("an import from a hostile peer", () => {
 			300_000,
 		);
 		expect((await east.goods("copies")).length).toBeLessThan(50);
+	});
+
+	it("does not commit what it has no room for, and what it has already", async () => {
+		const sent = Array.from({ length: 4_000 }, (_, at) => copied(`x${at}`, ""));
+		const again = Array.from({ length: 1_000 }, (_, at) => copied(`x${at % 20}`, ""));
+		const snapshot: Message[] = [
+			{ case: "snapshotStart", value: { type, version: "" } },
+			...[...sent, ...again],
+			{ case: "endOfSnapshot", value: { type, version: "1" } },
+		];
+		const { commits, opened } = await importing([snapshot], {}, { maxCopies: 50 });
+		await vi.waitFor(() => expect(opened()).toBeGreaterThan(1), 300_000);
+		expect(commits()).toBeLessThan(60);
 	});
 });
 

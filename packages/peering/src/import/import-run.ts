@@ -291,7 +291,11 @@ export class ImportRun {
 		this.#retriesLeftOut = false;
 		const recordedMs = Number(store.record.currentMs);
 		if (live.currentMs - recordedMs >= recordMs() || recordedMs === 0) {
-			await store.recordProgress({ ...applier.progress, ...this.#times() });
+			// The state too: a full storage may have refused it when the stream was opened.
+			await this.#recordIfRoom({
+				...{ ...applier.progress, ...this.#times() },
+				...{ state: "Streaming", message: "" },
+			});
 		}
 	}
 

@@ -143,8 +143,8 @@ export class ImportStore {
 	}
 
 	/**
-	 * Stores copies, removes others, and records the progress, in one commit. Of the others, those that are referenced are
-	 * marked before, and removed by the references: this waits for them only if another copy gets the name.
+	 * Stores copies, removes others, and records the progress, in one commit; in none if nothing changes. Of the others, those that
+	 * are referenced are marked before, and removed by the references: this waits for them only if another copy gets the name.
 	 *
 	 * @param copies - without uids and versions.
 	 * @throws TooManyCopies: nothing is stored then. CopyReferenced.
@@ -183,8 +183,10 @@ export class ImportStore {
 		await this.#removeUntilGone(() => this.#storedOf(replaced));
 		const created = puts.filter(({ expectedVersion }) => expectedVersion === "");
 		await this.#checkCount(created.length + namespaces.size);
-		const deletions = await this.#deletionsOf(removed);
-		await this.#commit([...puts, ...namespaces.values(), ...deletions], progress);
+		const mutations = [...puts, ...namespaces.values(), ...(await this.#deletionsOf(removed))];
+		if (mutations.length > 0 || Object.keys(progress).length > 0) {
+			await this.#commit(mutations, progress);
+		}
 	}
 
 	async #checkCount(added: number): Promise<void> {
