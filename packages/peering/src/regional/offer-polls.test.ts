@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import {
 	GetOfferResponseSchema,
@@ -86,4 +87,43 @@ it("a server of a region is called again for as long as it responds and is known
 	addresses = ["c"];
 	await describe();
 	expect(called).toEqual(["a", "a", "a", "b", "b", "c"]);
+});
+
+it("another server of a region is called if the streams of one fail, though it says what it offers", async () => {
+	const streamed: string[] = [];
+	const connect = (address: string) =>
+		createInProcessTransport(
+			(router) =>
+				router.service(RegionalCopyService, {
+					getOffer: () => {
+						const offer = { incarnation: newUlid(runtime), generation: "one", types: [] };
+						return create(GetOfferResponseSchema, { cluster: newUlid(runtime), offer });
+					},
+					// biome-ignore lint/correctness/useYield: it fails before
+					async *streamOffer() {
+						streamed.push(address);
+						const code = address === "a" ? Code.ResourceExhausted : Code.Aborted;
+						throw new ConnectError("no more streams", code);
+					},
+				}),
+			runtime,
+		);
+	let next = 0;
+	const source = regionSource({
+		...{ own, regions: { connect }, region: "west", partition: "default" },
+		deployment: () => ({ region: "west", uid: newUlid(runtime), addresses: ["a", "b"] }),
+		random: { ...runtime.random, next: () => next },
+	});
+	const stream = async () => {
+		const dialed = await source.dial(new AbortController().signal);
+		const { offered } = await dialed.describe();
+		await expect(Array.fromAsync(dialed.stream({ ...offered, positions: [] }))).rejects.toThrow();
+	};
+	await stream();
+	next = 0.5;
+	await stream();
+	// Aborted says that what is offered has changed: the server itself is all right.
+	next = 0;
+	await stream();
+	expect(streamed).toEqual(["a", "b", "b"]);
 });

@@ -32,8 +32,8 @@ export interface RegionSourceOptions extends RegionCalls {
 
 /**
  * A partition of another region. Each connection is to one of its servers: a stream and its acknowledgments reach the same one.
- * It is chosen at random, and called again for as long as it responds: servers of two releases may offer different types, and
- * then what one of them has sent is worth little to the other one.
+ * It is chosen at random, and called again for as long as it responds, and its streams do not fail: servers of two releases
+ * may offer different types, and then what one of them has sent is worth little to the other one.
  */
 export function regionSource(options: RegionSourceOptions): ImportSource {
 	const { region, partition } = options;
@@ -68,9 +68,22 @@ export function regionSource(options: RegionSourceOptions): ImportSource {
 						throw explained(failure, region);
 					}
 				},
-				stream(request) {
+				async *stream(request) {
 					const stream = { protocolVersion, export: partition, ...request };
-					return messagesOf(client.streamOffer({ route, stream }, { signal }));
+					chosen = undefined;
+					try {
+						for await (const message of messagesOf(
+							client.streamOffer({ route, stream }, { signal }),
+						)) {
+							chosen = signal.aborted ? chosen : address;
+							yield message;
+						}
+					} catch (failure) {
+						if (!signal.aborted) {
+							chosen = isAborted(failure) ? address : undefined;
+						}
+						throw failure;
+					}
 				},
 				acknowledge: (streamId, sequence) =>
 					client.acknowledgeOffer({ route, streamId, sequence }, call),
@@ -111,6 +124,11 @@ function described(
 		...{ offered: offer, cluster },
 		place: { kind: "region", ...from, cluster, incarnation },
 	};
+}
+
+/** Whether the server has ended a stream because what it offers has changed, which is no fault of it. */
+function isAborted(failure: unknown): boolean {
+	return failure instanceof ConnectError && failure.code === Code.Aborted;
 }
 
 /** Only NotFound says that the partition is not offered: the called server has said that it is of the deployment. */
