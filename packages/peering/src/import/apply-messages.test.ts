@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { OriginSchema } from "@plinth/proto";
+import { OriginSchema, type Resource } from "@plinth/proto";
 import {
 	type StreamResponse,
 	StreamResponseSchema,
@@ -7,6 +7,7 @@ import {
 import { ImportRecordSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
 import { newUlid, type ResourceType, typeOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
+import { Exhausted } from "@plinth/storage";
 import { expect, it } from "vitest";
 import { Good, good } from "../simulation/goods.fixture.ts";
 import { MessageApplier } from "./apply-messages.ts";
@@ -43,8 +44,56 @@ it("what there is no room for ends a stream only when all types are sent: one ma
 			}
 		},
 	} as unknown as ImportStore;
-	const applier = new MessageApplier({
-		...{ store, types: [Good, Other], registry: { get: () => Good } },
+	const applier = applierOf(store, [Good, Other]);
+	const snapshotOf = (type: ResourceType["type"], ...copies: StreamResponse[]) => [
+		message({ case: "snapshotStart", value: { type: typeOf(type), version: "" } }),
+		...copies,
+		message({ case: "endOfSnapshot", value: { type: typeOf(type), version: "1" } }, true),
+	];
+	// The source has nothing more for now, since it has not begun with the other type.
+	await applier.apply(snapshotOf(Good.type, upsertOf("ale")));
+	expect(applier.noRoom).toBeInstanceOf(TooManyCopies);
+	await expect(applier.apply(snapshotOf(Other.type))).rejects.toThrow("too many");
+	expect(removed).toEqual(["Good", "Other"]);
+});
+
+it("a copy that does not fit leaves no others stale, and many of them are not tried one by one", async () => {
+	const changed = new Set<string>();
+	let refusals = 0;
+	const store = {
+		record: create(ImportRecordSchema),
+		find: async () => good("stored", ""),
+		remove: async () => {},
+		async commit(copies: readonly Resource[]) {
+			const names = copies.map(({ id }) => id?.name ?? "");
+			if (names.some((name) => name.startsWith("large"))) {
+				refusals += 1;
+				throw new Exhausted("it would grow");
+			}
+			for (const name of names) {
+				changed.add(name);
+			}
+		},
+	} as unknown as ImportStore;
+	const applier = applierOf(store, [Good]);
+	const names = Array.from({ length: 40 }, (_, at) => (at === 7 ? "large" : `good-${at}`));
+	await applier.apply(names.map((name) => upsertOf(name)));
+	expect([...changed]).toEqual(names.filter((name) => name !== "large"));
+	for (let batch = 0; batch < 100; batch += 1) {
+		await applier.apply(names.map((_, at) => upsertOf(`large-${batch}-${at}`)));
+	}
+	expect(refusals).toBeLessThan(500);
+});
+
+function upsertOf(name: string): StreamResponse {
+	const origin = { cluster: uid, incarnation: uid, uid, version: "1", path: [uid] };
+	const resource = { ...good(name, ""), generation: uid, origin: create(OriginSchema, origin) };
+	return message({ case: "upsert", value: { resource, version: "" } });
+}
+
+function applierOf(store: ImportStore, types: readonly ResourceType[]): MessageApplier {
+	return new MessageApplier({
+		...{ store, types, registry: { get: () => Good } },
 		place: {
 			...{ kind: "peer", partition: "copies", peering: "west" },
 			...{ peerCluster: uid, ownCluster: own },
@@ -52,17 +101,4 @@ it("what there is no room for ends a stream only when all types are sent: one ma
 		check: { problem: () => undefined },
 		leftOut: new LeftOutResources(),
 	});
-	const origin = { cluster: uid, incarnation: uid, uid, version: "1", path: [uid] };
-	const resource = { ...good("ale", ""), generation: uid, origin: create(OriginSchema, origin) };
-	const snapshotOf = (type: ResourceType["type"], ...copies: StreamResponse[]) => [
-		message({ case: "snapshotStart", value: { type: typeOf(type), version: "" } }),
-		...copies,
-		message({ case: "endOfSnapshot", value: { type: typeOf(type), version: "1" } }, true),
-	];
-	const upsert = message({ case: "upsert", value: { resource, version: "" } });
-	// The source has nothing more for now, since it has not begun with the other type.
-	await applier.apply(snapshotOf(Good.type, upsert));
-	expect(applier.noRoom).toBeInstanceOf(TooManyCopies);
-	await expect(applier.apply(snapshotOf(Other.type))).rejects.toThrow("too many");
-	expect(removed).toEqual(["Good", "Other"]);
-});
+}

@@ -42,6 +42,9 @@ export interface ApplyOptions {
 	readonly leftOut: LeftOutResources;
 }
 
+/** The refused commits after which changes for which there is no room are no longer divided. */
+const maxRefusals = 200;
+
 /** What one name is to be after a commit. */
 type Wanted =
 	| { readonly kind: "copy"; readonly copy: Resource }
@@ -66,6 +69,8 @@ export class MessageApplier {
 	readonly #snapshots = new Map<string, Set<string>>();
 	readonly #positions: Map<string, TypePosition>;
 	#noRoom: TooManyCopies | Exhausted | undefined;
+	/** How many commits of changes were refused since. */
+	#refusals = 0;
 
 	constructor(options: ApplyOptions) {
 		this.#options = options;
@@ -246,20 +251,25 @@ export class MessageApplier {
 			}
 		}
 		await this.#options.store.remove(removed);
-		await this.#change(await this.#known(copies), this.#noRoom);
+		await this.#change(await this.#known(copies));
 	}
 
-	/** Changes stored copies. If there is no room for that, they stay as they are: one attempt, however many are sent. */
-	async #change(copies: readonly Resource[], noRoom: TooManyCopies | Exhausted): Promise<void> {
+	/**
+	 * Changes stored copies, as far as there is room: those that do not fit stay as they are. They are found by halves, until too
+	 * much of a stream was refused; after that, what is refused in one commit is not tried again in parts.
+	 */
+	async #change(copies: readonly Resource[]): Promise<void> {
 		try {
-			if (noRoom instanceof TooManyCopies) {
-				await this.#store(copies, [], undefined);
-			} else {
-				await this.#options.store.commit(copies, [], {});
-			}
+			await this.#options.store.commit(copies, [], {});
 		} catch (failure) {
 			if (!(failure instanceof TooManyCopies || failure instanceof Exhausted)) {
 				throw failure;
+			}
+			this.#refusals += 1;
+			if (copies.length > 1 && this.#refusals < maxRefusals) {
+				const half = Math.ceil(copies.length / 2);
+				await this.#change(copies.slice(0, half));
+				await this.#change(copies.slice(half));
 			}
 		}
 	}
