@@ -74,7 +74,7 @@ export class RegionalCopier {
 	readonly #check: CopyCheck;
 	readonly #polls: OfferPolls;
 	readonly #running = new Map<string, Running>();
-	/** The uids of records for which the storage had no room when they were begun last. */
+	/** The uids in records of partitions for which a full storage has refused something last. */
 	readonly #refused = new Set<string>();
 	/** The deployments that may be called, by region. */
 	#deployments: ReadonlyMap<string, OtherRegion> = new Map();
@@ -201,16 +201,38 @@ export class RegionalCopier {
 	async #remove({ value }: Stored<ImportRecord>, hold: LeaseHold): Promise<void> {
 		const { importUid, region, partition } = value;
 		await this.#stop(importUid);
-		const stored = await this.#records.get("regional", importUid);
-		if (stored !== undefined) {
-			const store = ImportStore.of(this.#storage(hold), stored);
-			await store.removeAll({});
-			await store.forget();
-			this.#options.logger.info({ region, partition }, "copies of another region removed");
+		await this.#unlessFull(value, "no room for the records of a removal", async () => {
+			const stored = await this.#records.get("regional", importUid);
+			if (stored !== undefined) {
+				const store = ImportStore.of(this.#storage(hold), stored);
+				await store.removeAll({});
+				await store.forget();
+				this.#options.logger.info({ region, partition }, "copies of another region removed");
+			}
+		});
+	}
+
+	/** What a full storage refuses is tried again later, and holds up nothing else. */
+	async #unlessFull(
+		{ importUid, region, partition }: Pick<ImportRecord, "importUid" | "region" | "partition">,
+		what: string,
+		work: () => Promise<void>,
+	): Promise<void> {
+		try {
+			await work();
+			this.#refused.delete(importUid);
+		} catch (err) {
+			if (!(err instanceof Exhausted)) {
+				throw err;
+			}
+			if (!this.#refused.has(importUid)) {
+				this.#refused.add(importUid);
+				this.#options.logger.warn({ region, partition, err }, what);
+			}
 		}
 	}
 
-	/** Starts what is offered. If the storage has no room for its record, that waits, and holds up nothing else. */
+	/** Starts what is offered. */
 	async #begin(
 		region: string,
 		partition: string,
@@ -218,22 +240,12 @@ export class RegionalCopier {
 		signal: AbortSignal,
 		onFenced: (reason: unknown) => void,
 	): Promise<void> {
-		const uid = recordUid(region, partition);
-		try {
-			await this.#start(region, partition, hold, signal, onFenced);
-			this.#refused.delete(uid);
-		} catch (err) {
-			if (!(err instanceof Exhausted)) {
-				throw err;
-			}
-			if (!this.#refused.has(uid)) {
-				this.#refused.add(uid);
-				this.#options.logger.warn(
-					{ region, partition, err },
-					"no room for copies of this partition",
-				);
-			}
-		}
+		const importUid = recordUid(region, partition);
+		await this.#unlessFull(
+			{ importUid, region, partition },
+			"no room for copies of this partition",
+			() => this.#start(region, partition, hold, signal, onFenced),
+		);
 	}
 
 	async #start(

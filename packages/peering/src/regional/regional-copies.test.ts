@@ -74,6 +74,47 @@ it("a partition whose record finds no room holds up no other one", {
 	expect(await east.record("west")).toMatchObject({ snapshots: 1n, resumptions: 0n });
 });
 
+it("a partition whose removal finds no room holds up no other one", {
+	timeout: 300_000,
+}, async () => {
+	let isFull = false;
+	let refusals = 0;
+	const withoutRoom = (backend: StorageBackend) =>
+		decorateBackend(backend, {
+			commit: async (mutations, options) => {
+				const isOther = ({ op, ...put }: (typeof mutations)[number]) =>
+					op === "put" && "resource" in put && partitionOf(put.resource) === "other";
+				if (isFull && mutations.some(isOther)) {
+					refusals += 1;
+					throw new Exhausted("the storage is full");
+				}
+				return backend.commit(mutations, options);
+			},
+		});
+	const { regions, west, east } = await start({}, { decorate: withoutRoom });
+	const data = create(PartitionSchema, { copies: { regions: ["east"] } });
+	await west.client.write({
+		resource: resourceOf(Partition, { id: idOf(Partition, "other"), data }),
+	});
+	const id = idOf(Namespace, "default", { partition: "other" });
+	await west.client.write({ resource: resourceOf(Namespace, { id }) });
+	await west.partitionPolicy("east");
+	const there = good("beer", "dark");
+	const tenancy = { partition: "other", namespace: "default" };
+	await west.client.write({ resource: { ...there, id: idOf(Good, "beer", tenancy) } });
+	await west.client.write({ resource: good("ale", "pale") });
+	east.run();
+	const copies = async () => (await east.copiesOf("west")).toSorted();
+	await expect.poll(copies, patiently).toEqual(["v1 ale", "v1 beer"]);
+	isFull = true;
+	regions.delete(west);
+	await expect.poll(copies, patiently).toEqual(["v1 beer"]);
+	await expect.poll(() => refusals, patiently).toBeGreaterThan(0);
+	isFull = false;
+	await expect.poll(copies, patiently).toEqual([]);
+	await expect.poll(() => east.record("west"), patiently).toBeUndefined();
+});
+
 it("a storage that is full takes the removals that make room, wherever in the stream they are", {
 	timeout: 300_000,
 }, async () => {

@@ -79,6 +79,13 @@ export interface TestRegion {
 /** The regions of one service in this process. */
 export class TestRegions {
 	readonly #regions = new Map<string, TestRegion>();
+	readonly #deleted = new Set<string>();
+
+	/** Deletes the deployment of a region. */
+	delete({ name, uid }: TestRegion): void {
+		this.#regions.delete(name);
+		this.#deleted.add(uid);
+	}
 
 	/** A region with some types, which copies from the others after `run`. */
 	async region(
@@ -107,7 +114,7 @@ export class TestRegions {
 					[...this.#regions.values()]
 						.filter((each) => each.name !== name)
 						.map((each) => ({ region: each.name, uid: each.uid, addresses: [each.name] })),
-				isDeleted: async () => false,
+				isDeleted: async (deployment) => this.#deleted.has(deployment),
 				connect: (address) => this.#region(address).transport,
 			},
 		});
