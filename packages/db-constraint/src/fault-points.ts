@@ -65,6 +65,7 @@ export type FaultName =
 	| "record a holder that was dropped"
 	| "reference copies by BLOCK"
 	| "register once with a restored registry"
+	| "register under another uid than the one that is served"
 	| "remove an owner after the deployment that decided was dropped"
 	| "remove the last owner reference before deleting"
 	| "remove the record of a server that runs"

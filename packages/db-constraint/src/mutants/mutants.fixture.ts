@@ -308,6 +308,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gives it back again if a restore takes that back before it has registered again",
 		},
 	},
+	"register under another uid than the one that is served": {
+		rule: "A server that takes writes under a uid stops once another one has given that up.",
+		test: {
+			file: "registry/without-meta.test.ts",
+			name: "stops once another server has registered under another uid, and leaves that alone",
+		},
+	},
 	"announce a version that is no longer active": {
 		rule: "A restored meta deployment is told the version of the active schema.",
 		test: {

@@ -50,7 +50,7 @@ function registerAlpha(
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		identity: { backend, runtime: systemRuntime },
 		metas: metas.map((meta) => [meta]),
-		isServing: false,
+		servedUid: undefined,
 		isRunningAt: () => false,
 		known: () => [],
 		reportTo: async () => ({ deployments: [], deleted: [], knownUids: [] }),

@@ -129,7 +129,7 @@ export class OwnRegistration {
 				this.#registration = await register({
 					...{ deployment, descriptor, identity, isRunningAt, logger, callTimeoutMs },
 					metas: isMeta ? groups.slice(0, 1) : groups,
-					isServing: this.#isAlone,
+					servedUid: this.#isAlone ? this.self.uid : undefined,
 					known: () => registry.view.deployments().values(),
 					reportTo: (servers) => registry.knownOf(servers),
 				});
@@ -275,10 +275,14 @@ export class OwnRegistration {
 		return servers.some(({ address }) => address === registrar);
 	}
 
-	/** Another server of this deployment has given up its uid. */
+	/**
+	 * Another server of this deployment has given up its uid. There is nothing more to give up: the storage may have the next
+	 * uid by now.
+	 */
 	giveUp(): void {
-		if (this.#registration !== undefined) {
-			this.becomeDeleted();
+		if (this.#registration !== undefined && !this.hasEnded) {
+			this.#end(this.#deletion);
+			this.#options.onChange();
 		}
 	}
 
@@ -303,15 +307,23 @@ export class OwnRegistration {
 		}
 	}
 
+	get #deletion(): string {
+		return `deployment ${this.self.name} was deleted`;
+	}
+
+	#end(reason: string): void {
+		this.#state = { kind: "deleted", reason };
+		this.#options.logger.error({ uid: this.self.uid }, reason);
+	}
+
 	/** Its uid is given up, so that it does not start with it again, not even with the stored view. */
-	becomeDeleted(reason = `deployment ${this.self.name} was deleted`): void {
+	becomeDeleted(reason = this.#deletion): void {
 		const { identity, logger, onChange } = this.#options;
 		const { uid } = this.self;
 		if (this.hasEnded) {
 			return;
 		}
-		this.#state = { kind: "deleted", reason };
-		logger.error({ uid }, reason);
+		this.#end(reason);
 		void giveUpUid(identity, uid).then(
 			() => onChange(),
 			(failure) => {

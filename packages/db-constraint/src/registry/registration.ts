@@ -41,8 +41,8 @@ export interface RegistrationOptions {
 	readonly identity: IdentityOptions;
 	/** The servers of each meta deployment, in the order of preference. */
 	readonly metas: readonly (readonly MetaSource[])[];
-	/** Whether it takes writes under its recorded uid already. Then it can't register under another one. */
-	readonly isServing: boolean;
+	/** The uid under which it takes writes already, if it does. Then it can't register under another one. */
+	readonly servedUid: string | undefined;
 	/** Whether a server of this deployment runs at an address that was registered before. */
 	readonly isRunningAt: (address: string) => boolean;
 	/** The deployments that are known already, also where a meta deployment does not respond now. */
@@ -91,7 +91,8 @@ interface Found {
 /**
  * Registers a deployment, or finds its existing registration:
  *
- *     own record ─┬─ uid that another storage has succeeded ──▶ refused, unless it was deleted and that is disabled
+ *     own record ─┬─ not the uid that is served ──────────────▶ refused
+ *                 ├─ uid that another storage has succeeded ──▶ refused, unless it was deleted and that is disabled
  *                 ├─ uid that a meta deployment has ──────────▶ keep it, with the current address
  *                 ├─ uid that none has, and none has deleted ─▶ give it back ──▶ keep it
  *                 ├─ uid that was deleted ────────────────────▶ give it up ─┐
@@ -100,8 +101,8 @@ interface Found {
  *     meta deployment that responds, which names the previous uid
  *
  * @throws ConnectError Unavailable if too few meta deployments respond to decide, or none that responds can take the uid
- *   back. Retry. DeploymentDeleted instead of giving up the uid, if it is serving. DeploymentSucceeded if another storage
- *   has taken over.
+ *   back. Retry. DeploymentDeleted instead of giving up the uid, if it is serving, or if another server has given it up.
+ *   DeploymentSucceeded if another storage has taken over.
  */
 export function register(options: RegistrationOptions): Promise<Registration> {
 	return registerOnce(options, false);
@@ -113,6 +114,9 @@ async function registerOnce(
 	isGivenBack: boolean,
 ): Promise<Registration> {
 	const identity = await openIdentity(options.identity);
+	if (isOtherServed(options, identity)) {
+		throw new DeploymentDeleted("another server of this deployment has given up its uid");
+	}
 	const { found, missing } = await listRegistrations(options);
 	const successor = found
 		.flatMap(({ own }) => own)
@@ -145,7 +149,7 @@ async function registerOnce(
 		if (!isDeleted) {
 			throw unavailable(unknownTo(identity, missing));
 		}
-		if (options.isServing) {
+		if (options.servedUid !== undefined) {
 			throw new DeploymentDeleted(`deployment ${identity.uid} was deleted`);
 		}
 		options.logger.warn(
@@ -155,10 +159,16 @@ async function registerOnce(
 		const without = await giveUpUid(options.identity, identity.uid);
 		return admit(options, without, found, missing);
 	}
-	if (options.isServing) {
-		throw new DeploymentDeleted("another server of this deployment has given up its uid");
-	}
 	return admit(options, identity, found, missing);
+}
+
+/** Whether it takes writes under a uid that its storage does not have any longer. */
+function isOtherServed({ servedUid }: RegistrationOptions, { uid }: OwnIdentity): boolean {
+	return (
+		servedUid !== undefined &&
+		uid !== servedUid &&
+		!isPlanted("register under another uid than the one that is served")
+	);
 }
 
 function unknownTo({ uid }: OwnIdentity, missing: readonly string[]): string {

@@ -1,12 +1,14 @@
 import { create } from "@bufbuild/protobuf";
-import { idOf, referenceTo } from "@plinth/resource";
+import { idOf, newUlid, referenceTo } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
+import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { make } from "../lab/lab.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "../succession/deployment-record.ts";
+import { Deployment } from "./meta-types.ts";
+import { giveUpUid, keepUid } from "./own-identity.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
 
 /** Waits until the storage has a complete registry view that contains the deployments. */
@@ -152,6 +154,49 @@ describe("a deployment that can't reach a meta deployment", () => {
 		const successor = await lab.begin("beta", "r1", { backend });
 		await successor.registry.ready(AbortSignal.timeout(300_000));
 		expect(successor.registry.self).toMatchObject({ predecessorUid: uid, established: false });
+	});
+
+	it("stops once another server has registered under another uid, and leaves that alone", async () => {
+		const { lab, meta, beta } = await three();
+		const { uid, name } = beta.registry.self;
+		await beta.stop();
+		await meta.stop();
+		const { backend } = beta;
+		const lag = Promise.withResolvers<void>();
+		let isLagging = false;
+		const lagging = decorateBackend(backend, {
+			async *watchList(...call) {
+				for await (const event of backend.watchList(...call)) {
+					await (isLagging ? lag.promise : undefined);
+					yield event;
+				}
+			},
+		});
+		const alone = await lab.start("beta", "r1", { backend: lagging });
+		expect(alone.registry.self.uid).toBe(uid);
+		isLagging = true;
+		// Another server learns that the deployment was deleted, and registers it again.
+		const identity = { backend, runtime: systemRuntime };
+		await giveUpUid(identity, uid);
+		const next = newUlid(systemRuntime);
+		const stored = await meta.backend.lookup(idOf(Deployment, name));
+		if (stored?.id === undefined) {
+			throw new Error("it is not registered");
+		}
+		const id = { ...stored.id, uid: next };
+		const { version: expectedVersion } = stored;
+		await meta.backend.commit([{ op: "delete", id: stored.id, expectedVersion }]);
+		const registered = { ...stored, id, version: "" };
+		await meta.backend.commit([{ op: "put", resource: registered, expectedVersion: "" }]);
+		await keepUid(identity, next);
+		await lab.start("meta", "r1", { backend: meta.backend });
+		const { registry } = alone;
+		await whenKnown(registry, () => registry.state.kind !== "registering");
+		lag.resolve();
+		await whenKnown(registry, () => registry.state.kind === "deleted");
+		await alone.stop();
+		expect((await readDeploymentRecord(backend))?.uid).toBe(next);
+		expect(registry.self.uid).toBe(uid);
 	});
 
 	it("is refused by a deployment that has dropped it, and stops", async () => {
