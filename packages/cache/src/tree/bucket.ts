@@ -60,15 +60,18 @@ export function addById(node: Node, entry: Entry): void {
 		node.bucket = entry;
 	} else if (bucket instanceof Entry) {
 		node.bucket = [bucket, entry];
-		node.isSorted = false;
+		node.order = entryBefore(bucket, entry) ? "as they came" : "none";
 	} else if (!Array.isArray(bucket)) {
 		bucket.add(entry);
 	} else if (bucket.length === few) {
 		node.bucket = new EntrySet([...bucket, entry]);
 	} else {
+		const last = bucket.at(-1);
 		bucket.push(entry);
-		if (node.isSorted) {
+		if (node.order === "kept") {
 			sinkLast(bucket);
+		} else if (node.order === "as they came" && last !== undefined && !entryBefore(last, entry)) {
+			node.order = "none";
 		}
 	}
 }
@@ -198,9 +201,9 @@ export function firstOf(node: Node): Entry | undefined {
 
 /** The node's own array, sorted from now on. */
 function sorted(node: Node, entries: Entry[]): readonly Entry[] {
-	if (!node.isSorted) {
+	if (node.order === "none") {
 		sortFew(entries);
-		node.isSorted = true;
 	}
+	node.order = "kept";
 	return entries;
 }

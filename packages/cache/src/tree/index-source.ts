@@ -3,7 +3,7 @@ import type { Source } from "../source.ts";
 import { appendEntries, firstOf } from "./bucket.ts";
 import { findChild } from "./children.ts";
 import { type Entry, type Node, placesOf } from "./node.ts";
-import { isFirstOnPath, isFirstPlace } from "./scope.ts";
+import { isFirstOnPath, isFirstPlace, type Scope } from "./scope.ts";
 import { SnapshotIterator } from "./snapshot-iterator.ts";
 import type { TypeIndex } from "./type-index.ts";
 import { listScope, visitScope } from "./visit.ts";
@@ -27,7 +27,7 @@ export class IndexSource implements Source {
 			return [];
 		}
 		const { at, hasSeveralKeys } = this.#index;
-		if (!hasSeveralKeys) {
+		if (!hasSeveralKeys || isOneKey(scope)) {
 			return listScope(scope);
 		}
 		const items: Decoded[] = [];
@@ -57,7 +57,7 @@ export class IndexSource implements Source {
 			if (node.bucket !== undefined) {
 				const listed = items.length;
 				appendEntries(node, items);
-				if (hasSeveralKeys) {
+				if (hasSeveralKeys && listed > 0) {
 					keepFirstOnPath(items, listed, node, at);
 				}
 			}
@@ -66,6 +66,11 @@ export class IndexSource implements Source {
 		}
 		return items;
 	}
+}
+
+/** Whether all entries of the scope are at one node, which has none of them twice. */
+function isOneKey({ kind, top }: Scope): boolean {
+	return kind === "subtree" && top.children === undefined;
 }
 
 /** Removes, from `from` on, entries of a node that are at one of its ancestors too, where the path has met them. */

@@ -19,8 +19,8 @@ export class Node {
 	children: undefined | Node | ChildMap<Node> = undefined;
 	/** The entries of exactly this key. */
 	bucket: Bucket = undefined;
-	/** Whether the bucket is sorted, if it is an array. */
-	isSorted = false;
+	/** If the bucket is an array. */
+	order: BucketOrder = "none";
 
 	constructor(parent: Node | undefined, segment: string) {
 		this.parent = parent;
@@ -33,10 +33,16 @@ export class Node {
  * tree by ID, those of a tenancy, in a `NameMap`.
  *
  * Most keys have one entry or a few, and an array is a fifth of a set's size. Its entries are in the
- * order in which they came until they are first read by ID (`Node.isSorted`), and sorted from then
- * on: comparing an entry with others costs more than adding it.
+ * order in which they came until they are first read by ID, and sorted from then on: comparing an entry with all others
+ * costs more than adding it.
  */
 export type Bucket = undefined | Entry | Entry[] | ManyEntries;
+
+/**
+ * Whether the entries of an array are in the order of their IDs: no; yes, but only since they came in that order, as
+ * those of a snapshot do; or yes, and each further one is put in its position, since they have been read by ID.
+ */
+export type BucketOrder = "none" | "as they came" | "kept";
 
 /** The entries of a node that has many. */
 interface ManyEntries {

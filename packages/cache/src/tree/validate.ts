@@ -94,14 +94,14 @@ function childrenOf({ children }: Node): readonly Node[] {
 }
 
 /** The entries of a node in order, checked. */
-function entriesOf({ bucket, isSorted }: Node): readonly Entry[] {
+function entriesOf({ bucket, order }: Node): readonly Entry[] {
 	if (bucket === undefined || bucket instanceof Entry) {
 		return bucket === undefined ? [] : [bucket];
 	}
 	if (Array.isArray(bucket)) {
 		holds(bucket.length > 1, "an array has fewer than two entries");
 		const entries = sortEntries(bucket);
-		holds(!isSorted || keysEqual(entries, bucket), "an array of entries is out of order");
+		holds(order === "none" || keysEqual(entries, bucket), "an array of entries is out of order");
 		return entries;
 	}
 	holds(bucket.size > 0, "a bucket is empty");
