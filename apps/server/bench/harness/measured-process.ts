@@ -14,6 +14,13 @@ export interface MeasuredServer {
 	stop(): Promise<void>;
 }
 
+const children = new Set<ChildProcess>();
+process.on("exit", () => {
+	for (const child of children) {
+		child.kill("SIGKILL");
+	}
+});
+
 /**
  * Starts a program that prints its address.
  *
@@ -35,7 +42,7 @@ export async function startMeasured(
 	if (pid === undefined) {
 		throw new Error(`could not start ${command.join(" ")}`);
 	}
-	process.on("exit", () => child.kill("SIGKILL"));
+	children.add(child);
 	const address = await addressOf(child);
 	if (address === undefined) {
 		throw new Error(`${command.join(" ")} ended:\n${readFileSync(logFile, "utf8")}`);
@@ -48,6 +55,7 @@ export async function startMeasured(
 			const closed = once(child, "close");
 			child.kill("SIGKILL");
 			await closed;
+			children.delete(child);
 		},
 	};
 }
