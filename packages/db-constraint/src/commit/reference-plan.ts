@@ -392,7 +392,10 @@ export class ReferencePlan {
 		}
 		authorization.enforceWith(reference, resource);
 		const uid = resource.id?.uid ?? "";
-		if (isBlockedCopy(resource, rule) && recorded.to(target)?.targetUid !== uid) {
+		// Another field may reference the same copy by another rule: that does not let this one hold up its removal.
+		const isHeld = () =>
+			recorded.of(reference)?.targetUid === uid || recorded.holds(reference, uid);
+		if (isBlockedCopy(resource, rule) && !isHeld()) {
 			if (unresolved !== undefined) {
 				return unresolved;
 			}

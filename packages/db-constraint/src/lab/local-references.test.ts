@@ -1,12 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { OriginSchema, type Resource } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { newUlid, referenceTo } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { CasFailure, Refused } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema } from "../../testdata/types.ts";
-import { assertUnreferenced } from "../shadow/shadow-records.ts";
+import { deriveReferences } from "../schema/derive-references.ts";
+import { keyOf } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { assertUnreferenced, readShadow } from "../shadow/shadow-records.ts";
+import { replaceShadow } from "../shadow/shadow-update.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
@@ -47,6 +52,12 @@ describe("references within a deployment", () => {
 		);
 		expect(await alpha.read(id("copy"))).toEqual(stored);
 		expect(await alpha.read(id("user"))).toBeUndefined();
+		// Also beside another reference to it.
+		const part = thing("part", { belongsTo: to("copy") });
+		await lab.run(alpha.write(part));
+		const both = thing("part", { belongsTo: to("copy"), needs: to("copy") });
+		await expect(lab.run(alpha.write(both))).rejects.toThrow("only CASCADE and UNSET");
+		expect((await alpha.read(id("part")))?.data).toEqual(part.data);
 	});
 
 	it("applies the rules of the references to a copy when that is removed, but not beside them", async () => {
@@ -70,6 +81,28 @@ describe("references within a deployment", () => {
 			assertUnreferenced(id("copy")),
 		]);
 		expect(await alpha.read(id("copy"))).toBeUndefined();
+	});
+
+	it("keeps a reference to a copy whose rule has become BLOCK", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		const copy = await storeCopy(alpha);
+		await lab.run(alpha.write(thing("user", { belongsTo: to("copy") })));
+		// As an earlier schema has recorded it.
+		const stored = await readShadow(alpha.backend, shadowName(keyOf(id("user"), "")));
+		const user = await alpha.read(id("user"));
+		if (stored === undefined || user === undefined) {
+			throw new Error("nothing was stored");
+		}
+		const { context } = alpha.current.constraints;
+		const outgoing = stored.shadow.outgoing.map((each) => ({ ...each, path: "needs" }));
+		await lab.run(replaceShadow(context, stored, { ...stored.shadow, outgoing }));
+		const { data } = thing("user", { needs: to("copy") });
+		const next = { op: "put", resource: { ...user, data }, expectedVersion: user.version } as const;
+		await alpha.backend.commit([next]);
+		await lab.run(deriveReferences(context, id("user")));
+		expect((await alpha.shadow(id("user")))?.outgoing).toMatchObject([
+			{ path: "needs", rule: OnDelete.BLOCK, targetUid: copy.id?.uid },
+		]);
 	});
 
 	it("refuses to delete a resource that is referenced with BLOCK, and leaves no records behind", async () => {

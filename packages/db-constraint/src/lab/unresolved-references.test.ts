@@ -59,6 +59,21 @@ describe("references without a target or without a schema", () => {
 		expect(alpha.failures).toEqual([]);
 	});
 
+	it("do not become BLOCK references to a copy beside others to it, however often they are looked up", async () => {
+		const { lab, alpha, id } = await olderStorage(
+			{ copy: {}, own: { needs: to("copy"), belongsTo: to("copy") } },
+			{ copy: create(OriginSchema, { cluster: "west" }) },
+		);
+		await lab.pass(900_000);
+		const uid = (await alpha.read(id("copy")))?.id?.uid;
+		const outgoing = (await alpha.shadow(id("own")))?.outgoing ?? [];
+		expect(outgoing.map(({ path, targetUid }) => [path, targetUid]).sort()).toEqual([
+			["belongs_to", uid],
+			["needs", ""],
+		]);
+		expect(alpha.failures).toEqual([]);
+	});
+
 	it("do not let an older pass change the record of a newer schema", async () => {
 		let hook: (() => Promise<void>) | undefined;
 		const { lab, alpha } = await oneDeployment({}, (backend) =>

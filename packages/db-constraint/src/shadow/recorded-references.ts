@@ -13,7 +13,7 @@ import type { Clock } from "@plinth/runtime";
 import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
-import { deployedOf } from "./shadow.ts";
+import { deployedOf, sameTarget } from "./shadow.ts";
 
 /**
  * The record of a reference without a target. One that was recorded as such before stays as it is, with the incarnation
@@ -151,8 +151,10 @@ interface Records {
 export class RecordedReferences {
 	readonly #byTarget = new Map<string, Records>();
 	readonly #byReference = new Map<string, Records>();
+	readonly #outgoing: readonly OutgoingReference[];
 
 	constructor(outgoing: readonly OutgoingReference[]) {
+		this.#outgoing = outgoing;
 		for (const each of outgoing) {
 			if (each.target !== undefined) {
 				const target = keyString(each.target);
@@ -165,6 +167,16 @@ export class RecordedReferences {
 	/** The reference to a target, if it has a uid. */
 	to(target: KeyLike): OutgoingReference | undefined {
 		return this.#byTarget.get(keyString(target))?.established;
+	}
+
+	/** Whether a field references this incarnation of its target already, by whatever rule. */
+	holds(
+		{ path, target }: { readonly path: string; readonly target: KeyLike },
+		uid: string,
+	): boolean {
+		return this.#outgoing.some(
+			(each) => each.path === path && each.targetUid === uid && sameTarget(each.target, target),
+		);
 	}
 
 	/**
