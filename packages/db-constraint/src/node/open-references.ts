@@ -22,6 +22,7 @@ import { localEnvironment } from "../registry/local-environment.ts";
 import { metaService } from "../registry/meta-types.ts";
 import { type ActiveSchema, followActiveSchema } from "../schema/active-schema.ts";
 import { assertUnreferenced, endpointName } from "../shadow/shadow-records.ts";
+import { hasGivenUp } from "../succession/deployment-record.ts";
 import { ensureDeploymentUid } from "../succession/deployment-uid.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import type { ConstraintContext } from "./constraint-context.ts";
@@ -309,15 +310,18 @@ class OpenReferences implements References {
 
 	/**
 	 * Another server of this deployment may have given up the uid: then this one must not write under it any longer. The
-	 * index may not have the uid yet that this server has recorded.
+	 * index may not have the uid yet that this server has recorded, and may never have it: when it has fallen behind, it
+	 * begins again with what is stored then.
 	 */
 	#followUid(registry: DeploymentRegistry): void {
 		const { index } = this.#constraints.context;
 		let wasSeen = false;
 		const follow = () => {
-			if (index.deployment?.record.uid === registry.self.uid) {
+			const { uid } = registry.self;
+			const record = index.deployment?.record;
+			if (record?.uid === uid) {
 				wasSeen = true;
-			} else if (wasSeen) {
+			} else if (wasSeen || (record !== undefined && hasGivenUp(record, uid))) {
 				registry.giveUp();
 			}
 		};

@@ -199,6 +199,38 @@ describe("a deployment that can't reach a meta deployment", () => {
 		expect(registry.self.uid).toBe(uid);
 	});
 
+	it("stops once another server has given up its uid, though its index has never had that", async () => {
+		const { lab } = await three();
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const lag = Promise.withResolvers<void>();
+		let lags = true;
+		const lagging = decorateBackend(backend, {
+			async *watchList(query, options) {
+				let isLoaded = false;
+				for await (const event of backend.watchList(query, options)) {
+					if (lags && isLoaded && query.type.kind === ResourceShadow.type.kind) {
+						await lag.promise;
+						throw new Error("the watch is behind");
+					}
+					yield event;
+					isLoaded ||= event.kind === "end-of-snapshot";
+				}
+			},
+		});
+		const one = await lab.start("beta", "r2", { backend: lagging, controls: false });
+		const { registry } = one;
+		expect(registry.state.kind).toBe("registered");
+		const identity = { backend, runtime: systemRuntime };
+		await giveUpUid(identity, registry.self.uid);
+		const next = newUlid(systemRuntime);
+		await keepUid(identity, next);
+		lags = false;
+		lag.resolve();
+		await vi.waitFor(() => expect(registry.state.kind).toBe("deleted"), { timeout: 20_000 });
+		expect(one.failures).not.toEqual([]);
+		expect((await readDeploymentRecord(backend))?.uid).toBe(next);
+	});
+
 	it("is refused by a deployment that has dropped it, and stops", async () => {
 		const { lab, meta, alpha, beta } = await three();
 		const { uid } = beta.registry.self;
