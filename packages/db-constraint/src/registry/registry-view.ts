@@ -77,8 +77,8 @@ export class RegistryView {
 	readonly #contents = new Map<string, MetaContents>();
 	/** The sources whose contents are left out. */
 	#superseded: ReadonlySet<string> = new Set();
-	/** The uids of what some source had, and has removed. */
-	readonly #removed = new Set<string>();
+	/** The latest versions of what some source had, and has removed, by uid. */
+	readonly #removed = new Map<string, string>();
 	/** What is looked up, made again after a change when it is needed. */
 	#lookups: Lookups | undefined;
 	#revision = 0;
@@ -103,7 +103,7 @@ export class RegistryView {
 			return;
 		}
 		this.#changed();
-		this.#removes(uid, change);
+		this.#removes(change, resource, known);
 		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
@@ -132,26 +132,31 @@ export class RegistryView {
 		}
 		for (const uid of contents[type].keys()) {
 			if (!uids.has(uid)) {
+				this.#removes("removed", contents.resources.get(uid));
 				contents[type].delete(uid);
 				contents.resources.delete(uid);
 				contents.newest.delete(uid);
-				this.#removed.add(uid);
 				this.#changed();
 			}
 		}
 	}
 
-	#removes(uid: string, change: "stored" | "removed"): void {
-		if (change === "stored") {
-			this.#removed.delete(uid);
-		} else {
-			this.#removed.add(uid);
+	#removes(change: "stored" | "removed", ...versions: readonly (Resource | undefined)[]): void {
+		for (const { id, version } of versions.flatMap((each) => each ?? [])) {
+			const uid = id?.uid ?? "";
+			const before = this.#removed.get(uid) ?? "";
+			const latest = compareVersions(version, before) > 0 ? version : before;
+			update(this.#removed, uid, change === "stored" ? undefined : latest);
 		}
 	}
 
-	/** Whether this view has had a resource, and has seen that it was removed. One that it never had may exist. */
-	hasRemoved(uid: string): boolean {
-		return this.#removed.has(uid);
+	/**
+	 * Whether this view has had a resource, and has seen that it was removed. One that it never had may exist, and so may one
+	 * with a later version: it was given back since.
+	 */
+	hasRemoved({ id, version }: Pick<Resource, "id" | "version">): boolean {
+		const removed = this.#removed.get(id?.uid ?? "");
+		return removed !== undefined && compareVersions(version, removed) <= 0;
 	}
 
 	/** Leaves out the contents of these sources, which are older than those of others. */

@@ -213,6 +213,29 @@ describe("the registry view of a deployment with several servers", () => {
 		expect(await storage.stored()).not.toContain("meta new 2");
 	});
 
+	it("keeps what was given back after a server has seen it removed", async () => {
+		const storage = new Storage();
+		const [one, lagging] = [new Server(storage), new Server(storage)];
+		for (const server of [one, lagging]) {
+			server.followed = ["meta"];
+			server.upToDateMs = 1_000;
+			server.read("meta", deployment("a", "1"), deployment("back", "1"));
+			// The meta deployment was complete without it after a restore.
+			server.view.retain("meta", "deployments", new Set(["uid-a"]));
+		}
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["as of 1 s", "meta a 1"]);
+		one.read("meta", deployment("back", "2"));
+		await storage.pass(5_000);
+		lagging.read("meta", deployment("a", "3"));
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["as of 1 s", "meta a 3", "meta back 2"]);
+		lagging.read("meta", deployment("back", "2"));
+		lagging.view.apply("meta", deployment("back", "2"), "removed");
+		await storage.pass(5_000);
+		expect(await storage.stored()).toEqual(["as of 1 s", "meta a 3"]);
+	});
+
 	it("is compared with the storage only after a change", async () => {
 		const storage = new Storage();
 		const server = new Server(storage);

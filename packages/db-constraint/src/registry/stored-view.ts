@@ -371,7 +371,7 @@ function isGone(resource: Resource | undefined, view: RegistryView): boolean {
 	const uid = resource?.id?.uid ?? "";
 	return (
 		resource?.id?.type?.kind === Service.type.kind ||
-		view.hasRemoved(uid) ||
+		(resource !== undefined && view.hasRemoved(resource)) ||
 		view.isDeleted(uid) ||
 		isPlanted("remove what another server has stored")
 	);
