@@ -183,7 +183,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report releases to each deployment once": {
 		rule: "Each release is reported.",
-		seed: 3,
+		seed: 8,
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
@@ -225,7 +225,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
-		seed: 51,
+		seed: 63,
 	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
