@@ -60,7 +60,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 222,
+		seed: 869,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
@@ -76,7 +76,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source that is absent from the registry view": {
 		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
-		seed: 99,
+		seed: 118,
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
@@ -97,7 +97,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
-		seed: 4,
+		seed: 10,
 	},
 	"act on a deletion by name instead of uid": {
 		rule: "What acts on a deletion names the incarnation.",
@@ -105,7 +105,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
-		seed: 99,
+		seed: 167,
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
