@@ -170,7 +170,10 @@ export class RegionalCopier {
 		for (const [region, partitions] of this.#polls.offers) {
 			for (const partition of partitions) {
 				if (labelProblem(partition) === undefined) {
-					await this.#begin(region, partition, hold, signal, onFenced);
+					const offered = { importUid: recordUid(region, partition), region, partition };
+					await this.#unlessFull(offered, "no room for copies of this partition", () =>
+						this.#start(region, partition, hold, signal, onFenced),
+					);
 				}
 			}
 		}
@@ -230,22 +233,6 @@ export class RegionalCopier {
 				this.#options.logger.warn({ region, partition, err }, what);
 			}
 		}
-	}
-
-	/** Starts what is offered. */
-	async #begin(
-		region: string,
-		partition: string,
-		hold: LeaseHold,
-		signal: AbortSignal,
-		onFenced: (reason: unknown) => void,
-	): Promise<void> {
-		const importUid = recordUid(region, partition);
-		await this.#unlessFull(
-			{ importUid, region, partition },
-			"no room for copies of this partition",
-			() => this.#start(region, partition, hold, signal, onFenced),
-		);
 	}
 
 	async #start(

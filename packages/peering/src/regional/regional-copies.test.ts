@@ -46,21 +46,30 @@ async function start(west: TestRegionOptions = {}, east: TestRegionOptions = {})
 	};
 }
 
-it("a partition whose record finds no room holds up no other one", {
-	timeout: 300_000,
-}, async () => {
-	let refusals = 0;
-	const withoutRoom = (backend: StorageBackend) =>
+/** A storage that refuses to change records of the partition `other` while it is full. */
+function withoutRoom(isFull: () => boolean) {
+	const refused = { times: 0 };
+	const decorate = (backend: StorageBackend) =>
 		decorateBackend(backend, {
 			commit: async (mutations, options) => {
-				if (mutations.some((each) => each.op === "put" && partitionOf(each.resource) === "other")) {
-					refusals += 1;
+				const isOther = mutations.some(
+					(each) => each.op === "put" && partitionOf(each.resource) === "other",
+				);
+				if (isFull() && isOther) {
+					refused.times += 1;
 					throw new Exhausted("the storage is full");
 				}
 				return backend.commit(mutations, options);
 			},
 		});
-	const { west, east } = await start({}, { decorate: withoutRoom });
+	return { decorate, refused };
+}
+
+it("a partition whose record finds no room holds up no other one", {
+	timeout: 300_000,
+}, async () => {
+	const { decorate, refused } = withoutRoom(() => true);
+	const { west, east } = await start({}, { decorate });
 	const other = create(PartitionSchema, { copies: { regions: ["east"] } });
 	await west.client.write({
 		resource: resourceOf(Partition, { id: idOf(Partition, "other"), data: other }),
@@ -69,8 +78,8 @@ it("a partition whose record finds no room holds up no other one", {
 	await west.client.write({ resource: good("ale", "pale") });
 	east.run();
 	await expect.poll(() => east.copiesOf("west"), patiently).toEqual(["v1 ale"]);
-	const before = refusals;
-	await expect.poll(() => refusals, patiently).toBeGreaterThan(before + 1);
+	const before = refused.times;
+	await expect.poll(() => refused.times, patiently).toBeGreaterThan(before + 1);
 	expect(await east.record("west")).toMatchObject({ snapshots: 1n, resumptions: 0n });
 });
 
@@ -78,20 +87,8 @@ it("a partition whose removal finds no room holds up no other one", {
 	timeout: 300_000,
 }, async () => {
 	let isFull = false;
-	let refusals = 0;
-	const withoutRoom = (backend: StorageBackend) =>
-		decorateBackend(backend, {
-			commit: async (mutations, options) => {
-				const isOther = ({ op, ...put }: (typeof mutations)[number]) =>
-					op === "put" && "resource" in put && partitionOf(put.resource) === "other";
-				if (isFull && mutations.some(isOther)) {
-					refusals += 1;
-					throw new Exhausted("the storage is full");
-				}
-				return backend.commit(mutations, options);
-			},
-		});
-	const { regions, west, east } = await start({}, { decorate: withoutRoom });
+	const { decorate, refused } = withoutRoom(() => isFull);
+	const { regions, west, east } = await start({}, { decorate });
 	const data = create(PartitionSchema, { copies: { regions: ["east"] } });
 	await west.client.write({
 		resource: resourceOf(Partition, { id: idOf(Partition, "other"), data }),
@@ -109,7 +106,7 @@ it("a partition whose removal finds no room holds up no other one", {
 	isFull = true;
 	regions.delete(west);
 	await expect.poll(copies, patiently).toEqual(["v1 beer"]);
-	await expect.poll(() => refusals, patiently).toBeGreaterThan(0);
+	await expect.poll(() => refused.times, patiently).toBeGreaterThan(0);
 	isFull = false;
 	await expect.poll(copies, patiently).toEqual([]);
 	await expect.poll(() => east.record("west"), patiently).toBeUndefined();
