@@ -7,7 +7,6 @@
  *   pnpm bench agent-cache --seconds=2 --rounds=9 --watchers=1,100,1000
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -23,6 +22,7 @@ import {
 import { ResourceService } from "@plinth/proto";
 import { idOf } from "@plinth/resource";
 import { createPlinthTransport } from "@plinth/rpc-client";
+import { freePort } from "@plinth/test-support/ports";
 import { Artist, artist } from "../testdata/music.ts";
 import { headers } from "./harness/content.ts";
 import { type MeasuredServer, startMeasured } from "./harness/measured-process.ts";
@@ -71,21 +71,6 @@ function fileWith(name: string, content: string): string {
 	const file = join(folder, name);
 	writeFileSync(file, content);
 	return file;
-}
-
-async function freePort(): Promise<number> {
-	const listener = createServer();
-	await new Promise<void>((resolve) => {
-		listener.listen(0, "127.0.0.1", resolve);
-	});
-	const address = listener.address();
-	await new Promise((resolve) => {
-		listener.close(resolve);
-	});
-	if (address === null || typeof address === "string") {
-		throw new Error("a listener has a port");
-	}
-	return address.port;
 }
 
 function startServer(): Promise<MeasuredServer> {

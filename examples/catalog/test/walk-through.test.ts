@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { itWith, temporaryFolder } from "@plinth/test-support";
-import { freePorts, isFree } from "@plinth/test-support/ports";
+import { freePort, freePortsInARow } from "@plinth/test-support/ports";
 import { describe, expect, onTestFinished } from "vitest";
 import { type Block, blocksOf, isAsShown, Terminal } from "./walk-through.fixture.ts";
 
@@ -16,14 +16,8 @@ const startScript =
 
 /** A free port for Plinth, and a number that makes three more with a digit, from 1 to 3, after it. */
 async function choosePorts(): Promise<{ readonly plinth: number; readonly stem: number }> {
-	for (;;) {
-		const [plinth = 0, other = 0] = await freePorts(2);
-		const stem = Math.trunc(other / 10);
-		const ports = await Promise.all([1, 2, 3].map((digit) => isFree(stem * 10 + digit)));
-		if (ports.every(Boolean)) {
-			return { plinth, stem };
-		}
-	}
+	const row = await freePortsInARow(13);
+	return { plinth: await freePort(), stem: Math.ceil(row / 10) };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePortsInARow } from "@plinth/test-support/ports";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { firstRegions, planOf } from "../src/plan.ts";
 import { Regions } from "../src/regions.ts";
@@ -9,7 +10,7 @@ import { eventually } from "./eventually.fixture.ts";
 import { deployment, device, idOf, project, rack, to } from "./vocabulary.fixture.ts";
 
 const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-"));
-const basePort = 20_000 + (process.pid % 40) * 200;
+const basePort = await freePortsInARow(150);
 const regions = new Regions({
 	dataDirectory,
 	basePort,

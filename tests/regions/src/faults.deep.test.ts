@@ -5,6 +5,7 @@ import { firstRegions } from "@plinth/example-regions/plan";
 import { Regions } from "@plinth/example-regions/regions";
 import { seededRandom } from "@plinth/runtime/testing";
 import { seconds, seed } from "@plinth/test-support";
+import { freePortsInARow } from "@plinth/test-support/ports";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { read, work } from "./clients/client.ts";
 import { places } from "./clients/places.ts";
@@ -12,7 +13,6 @@ import { SendNotifier } from "./clients/send-notifier.ts";
 import type { SharedState } from "./clients/shared-state.ts";
 import { endStateProblems } from "./end-state/check-end-state.ts";
 import { readEndState } from "./end-state/read-end-state.ts";
-import { freePorts } from "./free-ports.ts";
 import { noProblems, problemsOf } from "./history/problems.ts";
 import { deleteEverything } from "./servers/delete-everything.ts";
 import { killServers } from "./servers/kill-servers.ts";
@@ -27,7 +27,7 @@ const pauseMs = 160;
 /** How long everything may take to settle. Chains of three lost owners take 30 s each. */
 const settleMs = 300_000;
 
-const basePort = await freePorts(200);
+const basePort = await freePortsInARow(150);
 
 describe("six servers in two regions", () => {
 	const dataDirectory = mkdtempSync(join(tmpdir(), "plinth-regions-faults-"));

@@ -7,6 +7,7 @@ import type { Regions } from "@plinth/example-regions/regions";
 import { seededRandom } from "@plinth/runtime/testing";
 import { EtcdProcess } from "@plinth/storage-etcd/testing";
 import { seconds, seed } from "@plinth/test-support";
+import { freePortsInARow } from "@plinth/test-support/ports";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { read, work } from "./clients/client.ts";
 import { places } from "./clients/places.ts";
@@ -14,7 +15,6 @@ import { SendNotifier } from "./clients/send-notifier.ts";
 import type { SharedState } from "./clients/shared-state.ts";
 import { endStateProblems } from "./end-state/check-end-state.ts";
 import { readEndState } from "./end-state/read-end-state.ts";
-import { freePorts } from "./free-ports.ts";
 import { noProblems, problemsOf } from "./history/problems.ts";
 import { deleteEverything } from "./servers/delete-everything.ts";
 import { killMembers } from "./servers/kill-members.ts";
@@ -32,7 +32,7 @@ const pauseMs = 300;
 const settleMs = 300_000;
 /** Twice the time of a lease. */
 const unreachableMs = 20_000;
-const basePort = await freePorts(200);
+const basePort = await freePortsInARow(190);
 const hasEtcd = spawnSync("etcd", ["--version"]).status === 0;
 
 describe.skipIf(!hasEtcd)("two servers for each deployment, on one etcd of three members", () => {
