@@ -413,6 +413,42 @@ describe("back-pressure", () => {
 		healthy.stream.close();
 	});
 
+	it("lets streams that are not read hold up no other call of their connection", async () => {
+		const chunk = Buffer.alloc(16 * 1024);
+		let sent = 0;
+		const server = await startUpstream((stream, headers) => {
+			if (headers[":path"] !== watch) {
+				respondWith({ found: true })(stream, headers);
+				return;
+			}
+			stream.respond({ ":status": 200, "content-type": "application/grpc" });
+			const send = () =>
+				stream.write(chunk, (failure) => {
+					if (failure === null || failure === undefined) {
+						sent += chunk.length;
+						send();
+					}
+				});
+			send();
+		});
+		const agent = await startReadyAgent([server.address]);
+		const session = openSession(agent.address);
+		const unread = Array.from({ length: 90 }, () => {
+			const { stream } = post(session, watch, "", { contentType: "application/grpc" });
+			return stream.pause();
+		});
+		// More than the 64 KiB that the listener takes of each stream, and the default window of a connection.
+		await expect.poll(() => sent).toBeGreaterThan(20 * 1024 ** 2);
+		expect(server.sessions.size).toBe(1);
+		expect(await call(agent.address, read)).toMatchObject({
+			status: "200",
+			body: '{"found":true}',
+		});
+		for (const stream of unread) {
+			stream.close();
+		}
+	});
+
 	it("keeps what a server does not read at the client", async () => {
 		const server = await startUpstream((stream) => {
 			stream.pause();

@@ -24,7 +24,7 @@ export class SharedSecrets {
 			.filter((line) => line !== "");
 		if (all.length === 0 || all.some((each) => each.length < shortest)) {
 			throw new FileError(
-				`${file} must contain a credential of at least ${shortest} characters per line: create one with plinth-server new-token`,
+				`${file} must contain a credential of at least ${shortest} characters per line: plinth-server new-token prints one after the word token`,
 			);
 		}
 		this.#all = all;

@@ -10,9 +10,12 @@ const callsPerConnection = 128;
 /** The calls of a connection whose server has not declared a limit: RFC 9113 recommends no smaller one. */
 const callsBeforeSettings = 100;
 
-/** The bytes that a server may send ahead of a slow reader: for each call, and for all of a connection. */
+/**
+ * The bytes that a server may send ahead of a slow reader: for each call, and for all of a connection. The latter is enough
+ * for all calls of a connection, so that those of clients that do not read hold up no others.
+ */
 const callWindowBytes = 256 * 1024;
-const sessionWindowBytes = 8 * 1024 * 1024;
+const sessionWindowBytes = callsPerConnection * callWindowBytes;
 
 const keepAlive = {
 	pingIntervalMs: 10_000,
