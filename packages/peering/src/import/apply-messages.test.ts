@@ -57,6 +57,58 @@ it("what there is no room for ends a stream only when all types are sent: one ma
 	expect(removed).toEqual(["Good", "Other"]);
 });
 
+it("what there is no room for does not end a stream while a type that is resumed has not begun", async () => {
+	const removed: string[] = [];
+	const positions = [Good, Other].map(({ type }) => ({ type: typeOf(type), version: "1" }));
+	const store = {
+		record: create(ImportRecordSchema, { positions }),
+		find: async () => undefined,
+		remove: async (copies: readonly Resource[]) =>
+			void removed.push(...copies.map(({ id }) => id?.name ?? "")),
+		async commit(copies: readonly unknown[]) {
+			if (copies.length > 0) {
+				throw new TooManyCopies("too many");
+			}
+		},
+	} as unknown as ImportStore;
+	const applier = applierOf(store, [Good, Other]);
+	await applier.apply([{ ...upsertOf("ale"), isCurrent: true }]);
+	expect(applier.noRoom).toBeInstanceOf(TooManyCopies);
+	const position = { type: typeOf(Other.type), version: "2" };
+	await expect(
+		applier.apply([message({ case: "position", value: position }, true)]),
+	).rejects.toThrow("too many");
+	const quiet = applierOf(store, [Good, Other]);
+	await quiet.apply([{ ...upsertOf("ale"), isCurrent: true }]);
+	await expect(quiet.apply([message({ case: "heartbeat", value: {} })])).rejects.toThrow(
+		"too many",
+	);
+});
+
+it("a name of a snapshot whose copy is left out later is forgotten", async () => {
+	const kept: string[] = [];
+	const store = {
+		record: create(ImportRecordSchema),
+		find: async () => undefined,
+		remove: async () => {},
+		removeOthers: async (_: unknown, names: ReadonlySet<string>) => void kept.push(...names),
+		commit: async () => {},
+	} as unknown as ImportStore;
+	const applier = applierOf(store, [Good], (copy) => copy.metadata.problem);
+	const broken = upsertOf("ale");
+	if (broken.message.case === "upsert" && broken.message.value.resource !== undefined) {
+		broken.message.value.resource.metadata = { problem: "of its rules" };
+	}
+	await applier.apply([
+		message({ case: "snapshotStart", value: { type: typeOf(Good.type), version: "" } }),
+		upsertOf("ale"),
+		upsertOf("stout"),
+		broken,
+		message({ case: "endOfSnapshot", value: { type: typeOf(Good.type), version: "1" } }),
+	]);
+	expect(kept).toEqual([expect.stringContaining("stout")]);
+});
+
 it("a copy that does not fit leaves no others stale, and many of them are not tried one by one", async () => {
 	const changed = new Set<string>();
 	let refusals = 0;
@@ -91,14 +143,18 @@ function upsertOf(name: string): StreamResponse {
 	return message({ case: "upsert", value: { resource, version: "" } });
 }
 
-function applierOf(store: ImportStore, types: readonly ResourceType[]): MessageApplier {
+function applierOf(
+	store: ImportStore,
+	types: readonly ResourceType[],
+	problem: (copy: Resource) => string | undefined = () => undefined,
+): MessageApplier {
 	return new MessageApplier({
 		...{ store, types, registry: { get: () => Good } },
 		place: {
 			...{ kind: "peer", partition: "copies", peering: "west" },
 			...{ peerCluster: uid, ownCluster: own },
 		},
-		check: { problem: () => undefined },
+		check: { problem },
 		leftOut: new LeftOutResources(),
 	});
 }

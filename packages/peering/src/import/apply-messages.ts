@@ -61,13 +61,16 @@ type Wanted =
  * When there is no room, because there are too many copies or the storage is full, those that are stored are changed as far as
  * there is room for that, and removed as before. But no other is stored, and no position is recorded: so all that was skipped is
  * sent again. The failure is thrown once the source has sent all types and has nothing more to send. What is removed until then
- * makes room, wherever in the stream it comes.
+ * makes room, wherever in the stream it comes. A source that has nothing more to send may not have begun with all types: so each
+ * has to be heard of, unless nothing was sent for as long as a heartbeat takes.
  */
 export class MessageApplier {
 	readonly #options: ApplyOptions;
 	/** The names that the snapshots of types have had so far and that have copies, by type key. */
 	readonly #snapshots = new Map<string, Set<string>>();
 	readonly #positions: Map<string, TypePosition>;
+	/** The keys of the types that this stream has sent something of. */
+	readonly #begun = new Set<string>();
 	#noRoom: TooManyCopies | Exhausted | undefined;
 	/** How many commits of changes were refused since. */
 	#refusals = 0;
@@ -144,12 +147,15 @@ export class MessageApplier {
 			}
 		}
 		await this.#commit(wanted);
-		const isAll = messages.some(
-			({ isCurrent, message }) => isCurrent || message.case === "heartbeat",
-		);
-		if (this.#noRoom !== undefined && this.isComplete && isAll) {
+		if (this.#noRoom !== undefined && this.isComplete && this.#isAll(messages.at(-1))) {
 			throw this.#noRoom;
 		}
+	}
+
+	/** Whether the source has nothing to send after the message. */
+	#isAll(last: StreamResponse | undefined): boolean {
+		const hasBegun = this.#options.types.every(({ key }) => this.#begun.has(key));
+		return last?.message.case === "heartbeat" || (last?.isCurrent === true && hasBegun);
 	}
 
 	#upsert(sent: Resource | undefined, wanted: Map<string, Wanted>): void {
@@ -163,6 +169,7 @@ export class MessageApplier {
 		const incoming = this.#incoming(type, sent);
 		if ("problem" in incoming) {
 			this.#options.leftOut.add(type.key, place, incoming.problem);
+			this.#snapshots.get(type.key)?.delete(nameKey(id));
 			wanted.set(nameKey(id), { kind: "removed", id });
 			return;
 		}
@@ -180,6 +187,7 @@ export class MessageApplier {
 			: incomingCopy(version, sent, place, check);
 	}
 
+	/** The type that was requested, which has begun. @throws ProtocolViolation if it is none. */
 	#typeOf(type: Type | undefined): ResourceType {
 		const { types, place } = this.#options;
 		const found = types.find(
@@ -190,6 +198,7 @@ export class MessageApplier {
 		if (found === undefined) {
 			throw new ProtocolViolation("the peer has sent a type that was not requested");
 		}
+		this.#begun.add(found.key);
 		return found;
 	}
 
@@ -238,10 +247,18 @@ export class MessageApplier {
 	}
 
 	async #record(copies: readonly Resource[], removed: readonly Resource[]): Promise<void> {
+		const { store, leftOut } = this.#options;
+		if (copies.length > 0) {
+			await store.remove(removed);
+		}
 		if (this.#noRoom === undefined) {
 			try {
-				await this.#store(copies, removed, this.progress);
-				this.#options.leftOut.recorded();
+				if (copies.length > 0) {
+					await this.#store(copies, this.progress);
+				} else {
+					await store.remove(removed, this.progress);
+				}
+				leftOut.recorded();
 				return;
 			} catch (failure) {
 				if (!(failure instanceof TooManyCopies || failure instanceof Exhausted)) {
@@ -250,7 +267,9 @@ export class MessageApplier {
 				this.#noRoom = failure;
 			}
 		}
-		await this.#options.store.remove(removed);
+		if (copies.length === 0) {
+			await store.remove(removed);
+		}
 		await this.#change(await this.#known(copies));
 	}
 
@@ -260,7 +279,7 @@ export class MessageApplier {
 	 */
 	async #change(copies: readonly Resource[]): Promise<void> {
 		try {
-			await this.#options.store.commit(copies, [], {});
+			await this.#options.store.commit(copies, {});
 		} catch (failure) {
 			if (!(failure instanceof TooManyCopies || failure instanceof Exhausted)) {
 				throw failure;
@@ -290,18 +309,17 @@ export class MessageApplier {
 	/** Commits copies; in two parts, if they are too large for one. Only the last part has the progress. */
 	async #store(
 		copies: readonly Resource[],
-		removed: readonly Resource[],
 		progress: MessageApplier["progress"] | undefined,
 	): Promise<void> {
 		try {
-			await this.#options.store.commit(copies, removed, progress ?? {});
+			await this.#options.store.commit(copies, progress ?? {});
 		} catch (failure) {
 			if (!(failure instanceof Exhausted) || copies.length < 2) {
 				throw failure;
 			}
 			const half = Math.ceil(copies.length / 2);
-			await this.#store(copies.slice(0, half), [], undefined);
-			await this.#store(copies.slice(half), removed, progress);
+			await this.#store(copies.slice(0, half), undefined);
+			await this.#store(copies.slice(half), progress);
 		}
 	}
 

@@ -2,13 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { OriginSchema } from "@plinth/proto";
 import { TypePositionSchema } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { ImportRecordSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
-import { idOf, newUlid, resourceOf, typeOf } from "@plinth/resource";
+import { idOf, Namespace, newUlid, resourceOf, typeOf } from "@plinth/resource";
 import { LocalLeases, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend, StorageUnavailable } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { PeeringRecords } from "../records/peering-records.ts";
 import { Good } from "../simulation/goods.fixture.ts";
-import { ImportStore } from "./import-store.ts";
+import { ImportStore, TooManyCopies } from "./import-store.ts";
 
 const runtime = systemRuntime;
 
@@ -49,10 +49,37 @@ async function interrupted() {
 	await store.createPartition(newUlid(runtime));
 	const positions = [create(TypePositionSchema, { type: typeOf(Good.type), version: "9" })];
 	for (let at = 0; at < names.length; at += 30) {
-		await store.commit(names.slice(at, at + 30).map(copyOf), [], { positions });
+		await store.commit(names.slice(at, at + 30).map(copyOf), { positions });
 	}
 	return { store };
 }
+
+it("namespaces whose copies are gone do not count as copies", async () => {
+	const leases = new LocalLeases();
+	const backend = createMemoryBackend({ runtime, leases });
+	const { fence } = await leases.acquire("imports", new AbortController().signal);
+	const store = await ImportStore.open(
+		{ backend, records: new PeeringRecords(backend, runtime), runtime, fence, maxCopies: 4 },
+		create(ImportRecordSchema, { importUid: newUlid(runtime), import: "goods", partition: "west" }),
+	);
+	await store.createPartition(newUlid(runtime));
+	const copyIn = (namespace: string) => {
+		const copy = copyOf("good");
+		return { ...copy, id: idOf(Good, "good", { partition: "west", namespace }) };
+	};
+	for (const namespace of ["a", "b", "c"]) {
+		await store.commit([copyIn(namespace)], {});
+		const stored = await store.find(copyIn(namespace).id);
+		await store.remove(stored === undefined ? [] : [stored]);
+	}
+	await store.commit([copyIn("d"), copyIn("a")], {});
+	const namespaces = await backend.list({
+		...{ type: Namespace.type, namePrefix: "" },
+		tenancy: { partition: "west", namespace: "" },
+	});
+	expect(namespaces.resources.map(({ id }) => id?.name)).toEqual(["a", "d"]);
+	await expect(store.commit([copyIn("e")], {})).rejects.toThrow(TooManyCopies);
+});
 
 describe("a removal of copies that is interrupted", () => {
 	it.each([

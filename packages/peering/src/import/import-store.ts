@@ -143,17 +143,14 @@ export class ImportStore {
 	}
 
 	/**
-	 * Stores copies, removes others, and records the progress, in one commit; in none if nothing changes. Of the others, those that
-	 * are referenced are marked before, and removed by the references: this waits for them only if another copy gets the name.
+	 * Stores copies and records the progress, in one commit; in none if nothing changes. A copy of a former incarnation of an
+	 * original is removed before, with all that references it. Nothing else is removed: a storage has no limit for the growth by a
+	 * commit that deletes.
 	 *
 	 * @param copies - without uids and versions.
 	 * @throws TooManyCopies: nothing is stored then. CopyReferenced.
 	 */
-	async commit(
-		copies: readonly Resource[],
-		removed: readonly Resource[],
-		progress: Partial<ImportRecord>,
-	): Promise<void> {
+	async commit(copies: readonly Resource[], progress: Partial<ImportRecord>): Promise<void> {
 		const { runtime } = this.#storage;
 		const puts: (Mutation & { readonly op: "put" })[] = [];
 		const replaced: Resource[] = [];
@@ -182,25 +179,53 @@ export class ImportStore {
 		}
 		await this.#removeUntilGone(() => this.#storedOf(replaced));
 		const created = puts.filter(({ expectedVersion }) => expectedVersion === "");
-		await this.#checkCount(created.length + namespaces.size);
-		const mutations = [...puts, ...namespaces.values(), ...(await this.#deletionsOf(removed))];
+		await this.#checkCount(created.length + namespaces.size, copies);
+		const mutations = [...puts, ...namespaces.values()];
 		if (mutations.length > 0 || Object.keys(progress).length > 0) {
 			await this.#commit(mutations, progress);
 		}
 	}
 
-	async #checkCount(added: number): Promise<void> {
-		const { backend, maxCopies } = this.#storage;
-		if (added === 0) {
+	/** Checks the number of copies and namespaces. Namespaces whose copies are gone are removed when it is too large. */
+	async #checkCount(added: number, copies: readonly Resource[]): Promise<void> {
+		const { maxCopies } = this.#storage;
+		if (added === 0 || (await this.#count()) + added <= maxCopies) {
 			return;
 		}
-		const counts = await backend.countByTypeIn(this.#unit);
-		if (counts.values().reduce((sum, count) => sum + count, added) > maxCopies) {
+		await this.#removeEmptyNamespaces(copies);
+		if ((await this.#count()) + added > maxCopies) {
 			throw new TooManyCopies(
 				this.#isRegional
 					? `the region ${this.record.region} offers more than the ${maxCopies} copies of one partition that may be stored: name it in the policies of namespaces instead`
 					: `the other cluster exports more than the ${maxCopies} copies and namespaces that an import may have: export less, or divide it among several Exports`,
 			);
+		}
+	}
+
+	/** The number of copies and namespaces. */
+	async #count(): Promise<number> {
+		const counts = await this.#storage.backend.countByTypeIn(this.#unit, { consistency: "strong" });
+		return counts.values().reduce((sum, count) => sum + count, 0);
+	}
+
+	/** Removes the namespaces of the import that have no copies, and get none of the given ones. */
+	async #removeEmptyNamespaces(copies: readonly Resource[]): Promise<void> {
+		if (this.#isRegional) {
+			return;
+		}
+		const { backend } = this.#storage;
+		const { partition } = this.record;
+		const needed = new Set(copies.map(({ id }) => id?.tenancy?.namespace));
+		for await (const page of this.#copiesOf(Namespace.type)) {
+			const empty: Resource[] = [];
+			for (const resource of page) {
+				const namespace = resource.id?.name ?? "";
+				const counts = await backend.countByTypeIn({ partition, namespace });
+				if (counts.size === 0 && !needed.has(namespace)) {
+					empty.push(resource);
+				}
+			}
+			await this.#remove(empty);
 		}
 	}
 
@@ -407,11 +432,15 @@ export class ImportStore {
 	}
 
 	/**
-	 * Removes copies, and stores nothing: also for a storage that has no room for the record. Those that are referenced are marked,
-	 * as by `commit`.
+	 * Removes copies, and records the progress, if there is any, in the same commit. Those that are referenced are marked, and removed
+	 * by the references; this does not wait for them.
 	 */
-	async remove(copies: readonly Resource[]): Promise<void> {
-		await this.#remove(copies);
+	async remove(copies: readonly Resource[], progress?: Partial<ImportRecord>): Promise<void> {
+		if (progress === undefined) {
+			await this.#remove(copies);
+		} else {
+			await this.#commit(await this.#deletionsOf(copies), progress);
+		}
 	}
 
 	async #remove(copies: readonly Resource[], asserts = true): Promise<void> {

@@ -149,6 +149,49 @@ async function importing(random: Random) {
 	};
 }
 
+it("what is removed in the same messages does not let copies grow beyond the limit of memory", async () => {
+	const runtime = systemRuntime;
+	const leases = new LocalLeases();
+	const memoryBytes = 200_000;
+	const backend = createMemoryBackend({ runtime, leases, limits: { memoryBytes } });
+	const { fence } = await leases.acquire("regional-copies", new AbortController().signal);
+	const record = { importUid: newUlid(runtime), region: "west", partition: "default" };
+	const store = await ImportStore.open(
+		{ backend, runtime, fence, maxCopies: 10_000, records: new PeeringRecords(backend, runtime) },
+		create(ImportRecordSchema, record),
+	);
+	const applier = new MessageApplier({
+		...{ store, place, types: [Good], registry: { get: () => Good } },
+		check: { problem: () => undefined },
+		leftOut: new LeftOutResources(),
+	});
+	let version = 0;
+	const written = (name: string, note: string) => {
+		version += 1;
+		return upsert({ name, note, uid, version }, String(version));
+	};
+	const removed = (name: string): Message => {
+		const value = { type, namespace: "default", name, version: String(version) };
+		return { case: "delete", value };
+	};
+	const apply = (messages: readonly Message[]) =>
+		applier.apply(messages.map((message) => create(StreamResponseSchema, { message })));
+	await apply(Array.from({ length: 40 }, (_, at) => written(`small-${at}`, "")));
+	for (let at = 0; at < 40; at += 1) {
+		const large = Array.from({ length: 20 }, (_, i) =>
+			written(`large-${at}-${i}`, "n".repeat(1_000)),
+		);
+		await apply([removed(`small-${at}`), ...large]);
+	}
+	expect(applier.noRoom).toBeInstanceOf(Exhausted);
+	const tenancy = { partition: "*", namespace: "*" };
+	const query = { type: Good.type, namePrefix: "", region: "west", tenancy };
+	const { resources } = await backend.list(query);
+	expect(resources.every(({ id }) => id?.name.startsWith("large"))).toBe(true);
+	expect(resources.length).toBeGreaterThan(0);
+	expect(resources.length * 1_000).toBeLessThan(memoryBytes);
+});
+
 function integer(random: Random, below: number): number {
 	return Math.floor(random.next() * below);
 }

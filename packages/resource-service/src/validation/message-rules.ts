@@ -13,6 +13,11 @@ import { rulesRegistry } from "./rules-registry.ts";
 /** Field number of the options `(buf.validate.message)`, `(buf.validate.oneof)` and `(buf.validate.field)`. */
 const validateOption = 1159;
 
+/** The rules of a message can't be applied: one is invalid, or its evaluation has failed for this message. */
+export class RulesFailed extends Error {
+	override readonly name = "RulesFailed";
+}
+
 /** Enforces the protovalidate rules in the descriptors of types. */
 export class MessageRules {
 	readonly #registry: TypeRegistry;
@@ -27,7 +32,7 @@ export class MessageRules {
 	/**
 	 * Checks a message against the rules of its descriptor.
 	 *
-	 * @throws ConnectError InvalidArgument that names all violations, and carries them as a detail.
+	 * @throws ConnectError InvalidArgument that names all violations, and carries them as a detail. RulesFailed.
 	 */
 	check<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>, path: string): void {
 		if (!this.#appliesTo(schema)) {
@@ -39,7 +44,7 @@ export class MessageRules {
 			return;
 		}
 		if (result.kind === "error") {
-			throw new Error(`the validation rules of ${schema.typeName} are invalid`, {
+			throw new RulesFailed(`the validation rules of ${schema.typeName} can't be applied`, {
 				cause: result.error,
 			});
 		}

@@ -3,7 +3,7 @@ import type { Resource } from "@plinth/proto";
 import { DecodeError, decode, gvkKey, type TypeRegistry } from "@plinth/resource";
 import { checkPartLimits, checkSize, resourceServiceLimits } from "../requests/limits.ts";
 import { checkId } from "../requests/request-checks.ts";
-import { MessageRules } from "../validation/message-rules.ts";
+import { MessageRules, RulesFailed } from "../validation/message-rules.ts";
 import { checkStatusParts } from "./write-status.ts";
 
 /**
@@ -41,6 +41,9 @@ export class CopyCheck {
 			}
 			if (error instanceof DecodeError) {
 				return `data is not a valid ${copy.id?.type === undefined ? "message" : gvkKey(copy.id.type)}`;
+			}
+			if (error instanceof RulesFailed) {
+				return error.message;
 			}
 			throw error;
 		}
