@@ -23,7 +23,7 @@ import {
 import { LocalLeases, silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { onTestFinished } from "vitest";
-import { createPeerings } from "./peering.ts";
+import { createPeerings, type ReportImport } from "./peering.ts";
 import { Good } from "./simulation/goods.fixture.ts";
 import { encodeToken } from "./trust/peering-token.ts";
 import { Export, Import, peeringTypes } from "./types.ts";
@@ -36,6 +36,8 @@ export interface TestClusterOptions {
 	readonly beforeRead?: (name: string) => void;
 	/** Decorates the storage that the peerings use. */
 	readonly decorate?: (backend: StorageBackend) => StorageBackend;
+	/** Reports the states of Imports; by default, nothing does. */
+	readonly report?: ReportImport;
 }
 
 export type TestCluster = Awaited<ReturnType<TestNetwork["cluster"]>>;
@@ -47,7 +49,13 @@ export class TestNetwork {
 	/** A cluster with the type `Good`, which runs its imports after `run`. */
 	async cluster(
 		name: string,
-		{ limits = {}, maxCopies, decorate = (it) => it, beforeRead }: TestClusterOptions = {},
+		{
+			limits = {},
+			maxCopies,
+			decorate = (it) => it,
+			beforeRead,
+			report = async () => {},
+		}: TestClusterOptions = {},
 	) {
 		const runtime = systemRuntime;
 		const leases = new LocalLeases();
@@ -64,7 +72,7 @@ export class TestNetwork {
 			...{ backend, registry, runtime, leases, maxCopies, logger: silentLogger },
 			identity: { incarnation: newUlid(runtime) },
 			connect: ({ address }) => ({ transport: this.#at(address), close() {} }),
-			report: async () => {},
+			report,
 		});
 		const service = peerings.peeringService({
 			address: () => `http://${name}`,

@@ -2,7 +2,6 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type GetExportResponse,
-	PeeringRemovedSchema,
 	type StreamResponse,
 	TypePositionSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
@@ -14,8 +13,9 @@ import { Exhausted, Fenced } from "@plinth/storage";
 import { peeringLimits } from "../limits.ts";
 import { typeProblem } from "../types.ts";
 import { MessageApplier } from "./apply-messages.ts";
-import { type DialedSource, ImportRefused, type ImportSource } from "./import-source.ts";
-import { type ImportStore, PartitionTaken, TooManyCopies } from "./import-store.ts";
+import { messageOf, stateOf } from "./failure-state.ts";
+import type { DialedSource, ImportSource } from "./import-source.ts";
+import type { ImportStore } from "./import-store.ts";
 import { Inbox } from "./inbox.ts";
 import { LeftOutResources } from "./left-out.ts";
 import type { ImportState, LiveImport } from "./live-import.ts";
@@ -88,7 +88,7 @@ export class ImportRun {
 	async #failed(failure: unknown): Promise<void> {
 		const { store, logger, live, fields } = this.#options;
 		const state = stateOf(failure);
-		const message = failure instanceof Error ? messageOf(failure) : String(failure);
+		const message = messageOf(failure);
 		if (live.state !== state) {
 			logger.warn({ ...fields, state, reason: message }, "import interrupted");
 		}
@@ -315,43 +315,4 @@ async function readInto(
 		await inbox.add(message);
 	}
 	throw new ConnectError("the stream has ended", Code.Aborted);
-}
-
-function stateOf(failure: unknown): ImportState {
-	if (failure instanceof ImportRefused) {
-		return failure.state;
-	}
-	if (failure instanceof PartitionTaken) {
-		return "PartitionTaken";
-	}
-	if (failure instanceof TooManyCopies) {
-		return "TooManyCopies";
-	}
-	if (failure instanceof Exhausted) {
-		return "Full";
-	}
-	if (!(failure instanceof ConnectError)) {
-		return "Failed";
-	}
-	if (failure.findDetails(PeeringRemovedSchema).length > 0) {
-		return "PeeringRemoved";
-	}
-	switch (failure.code) {
-		case Code.Unauthenticated:
-		case Code.PermissionDenied:
-			return "Refused";
-		case Code.Aborted:
-		case Code.NotFound:
-		case Code.Canceled:
-			return "Connecting";
-		case Code.Unavailable:
-		case Code.DeadlineExceeded:
-			return "Unreachable";
-		default:
-			return "Failed";
-	}
-}
-
-function messageOf(failure: Error): string {
-	return (failure instanceof ConnectError ? failure.rawMessage : failure.message).slice(0, 500);
 }

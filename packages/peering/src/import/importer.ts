@@ -27,6 +27,7 @@ import { PeeringRecords } from "../records/peering-records.ts";
 import type { PeerAccess } from "../trust/peer-access.ts";
 import type { PeerCredentials } from "../trust/peer-credentials.ts";
 import { Import, Peering } from "../types.ts";
+import { messageOf, stateOf } from "./failure-state.ts";
 import { ImportRun } from "./import-run.ts";
 import { type CopyReferences, ImportStore } from "./import-store.ts";
 import { LiveImport } from "./live-import.ts";
@@ -64,8 +65,8 @@ const leaseName = "peering-imports";
 /** How often the imports are compared with their resources, besides each change. In milliseconds. */
 const intervalMs = 30_000;
 
-/** How long imports wait before they try again to remove one that is gone, in milliseconds. */
-const removalIntervalMs = 5_000;
+/** How long imports wait before they try again to start one, or to remove one that is gone, in milliseconds. */
+const retryIntervalMs = 5_000;
 
 /** A resource of an Import or a Peering, decoded. */
 interface Declared<Data> {
@@ -91,6 +92,14 @@ interface Running {
 	readonly ended: Promise<void>;
 }
 
+/** An import that could not be started. */
+interface NotStarted {
+	/** Its state says why. */
+	readonly live: LiveImport;
+	/** As it is stored, or with which it was to begin. */
+	readonly record: ImportRecord;
+}
+
 /**
  * Runs all imports of a cluster, on the server that holds the lease. Each of its commits carries the fence.
  *
@@ -102,6 +111,8 @@ export class Importer {
 	readonly #records: PeeringRecords;
 	readonly #check: CopyCheck;
 	readonly #running = new Map<string, Running>();
+	/** The imports that could not be started at the last attempt, by the uid of the Import. */
+	readonly #notStarted = new Map<string, NotStarted>();
 	#changed = Promise.withResolvers<void>();
 
 	constructor(options: ImporterOptions) {
@@ -110,9 +121,14 @@ export class Importer {
 		this.#check = new CopyCheck(options.registry);
 	}
 
-	/** What this server knows of the imports that it runs, by the uid of the Import. */
+	/** What this server knows of an import that it runs, or could not start, by the uid of the Import. */
 	live(importUid: string): LiveImport | undefined {
-		return this.#running.get(importUid)?.live;
+		return this.#running.get(importUid)?.live ?? this.#notStarted.get(importUid)?.live;
+	}
+
+	/** The records of the imports that this server could not start: they may not be stored. */
+	get notStarted(): readonly ImportRecord[] {
+		return [...this.#notStarted.values()].map(({ record }) => record);
 	}
 
 	/** The state of each import that this server runs. */
@@ -169,7 +185,7 @@ export class Importer {
 			for (;;) {
 				const changed = this.#changed.promise;
 				const isComplete = await this.#reconcile(hold, linked.signal, failed.reject);
-				const pauseMs = isComplete ? intervalMs : removalIntervalMs;
+				const pauseMs = isComplete ? intervalMs : retryIntervalMs;
 				const pause = sleep(this.#options.runtime.clock, pauseMs, linked.signal);
 				pause.catch(() => {});
 				await unlessAborted(Promise.race([changed, pause, failed.promise]), linked.signal);
@@ -178,6 +194,7 @@ export class Importer {
 			ended.abort(new Error("the imports have ended"));
 			const all = [...this.#running.values()];
 			this.#running.clear();
+			this.#notStarted.clear();
 			for (const { end } of all) {
 				end.abort(new Error("the imports have ended"));
 			}
@@ -198,7 +215,11 @@ export class Importer {
 		this.#changed = Promise.withResolvers();
 	}
 
-	/** Compares what runs and what is stored with the resources. Returns whether nothing is left that should be gone. */
+	/**
+	 * Compares what runs and what is stored with the resources. Returns whether all imports are started that should be, and
+	 * nothing is left that should be gone. An import that can't be started, because a full storage has no room for its record
+	 * for example, is tried again later, and holds up nothing else: others may receive the removals that make room.
+	 */
 	async #reconcile(
 		hold: LeaseHold,
 		signal: AbortSignal,
@@ -209,23 +230,63 @@ export class Importer {
 		const peerings = await this.#declared<PeeringMessage>(Peering);
 		const byName = new Map(peerings.map((each) => [each.name, each]));
 		const ending = await this.#removeUndeclared(imports, byName, hold);
-		for (const each of imports.filter(({ uid }) => !ending.has(uid))) {
-			const peering = byName.get(each.data.peer);
-			await this.#start(each, peering, hold, signal, onFenced);
-			const running = this.#running.get(each.uid);
-			if (running !== undefined) {
-				const { live, store } = running;
-				await this.#options.report(each.resource, live, store.record, hold);
+		const waiting = imports.filter(({ uid }) => !ending.has(uid));
+		for (const uid of this.#notStarted.keys()) {
+			if (!waiting.some((each) => each.uid === uid)) {
+				this.#notStarted.delete(uid);
 			}
 		}
-		await access.forgetRemoved();
-		await credentials.forgetRemoved();
+		for (const each of waiting) {
+			signal.throwIfAborted();
+			await this.#startAndReport(each, byName.get(each.data.peer), hold, signal, onFenced);
+		}
+		for (const what of [access, credentials]) {
+			await what.forgetRemoved().catch((err: unknown) => {
+				logger.warn({ err }, "peerings that were deleted are not forgotten yet");
+			});
+		}
 		for (const { uid, name } of peerings) {
 			await credentials.rotateIfDue({ uid }).catch((err: unknown) => {
 				logger.warn({ peering: name, err }, "the credential was not replaced: it stays valid");
 			});
 		}
-		return ending.size === 0;
+		return ending.size === 0 && this.#notStarted.size === 0;
+	}
+
+	/** Starts an import, unless it runs, and reports its state. @throws Fenced. */
+	async #startAndReport(
+		declared: Declared<ImportMessage>,
+		peering: Declared<PeeringMessage> | undefined,
+		hold: LeaseHold,
+		signal: AbortSignal,
+		onFenced: (reason: unknown) => void,
+	): Promise<void> {
+		const { report, runtime, logger } = this.#options;
+		const { resource, uid, name } = declared;
+		const initial = recordOf(declared, peering);
+		try {
+			await this.#start(declared, peering, initial, hold, signal, onFenced);
+			this.#notStarted.delete(uid);
+		} catch (err) {
+			if (err instanceof Fenced) {
+				throw err;
+			}
+			const record = (await this.#records.get("import", uid))?.value ?? initial;
+			const live = new LiveImport(runtime.clock);
+			live.restore(record);
+			live.state = stateOf(err);
+			live.message = messageOf(err);
+			if (this.#notStarted.get(uid)?.live.message !== live.message) {
+				logger.warn({ import: name, err }, "import not started");
+			}
+			this.#notStarted.set(uid, { live, record });
+			await report(resource, live, record, hold);
+			return;
+		}
+		const running = this.#running.get(uid);
+		if (running !== undefined) {
+			await report(resource, running.live, running.store.record, hold);
+		}
 	}
 
 	/**
@@ -275,6 +336,7 @@ export class Importer {
 	async #start(
 		{ resource, uid, name, data }: Declared<ImportMessage>,
 		peering: Declared<PeeringMessage> | undefined,
+		initial: ImportRecord,
 		hold: LeaseHold,
 		signal: AbortSignal,
 		onFenced: (reason: unknown) => void,
@@ -289,10 +351,6 @@ export class Importer {
 			return;
 		}
 		await this.#stop(uid);
-		const initial = create(ImportRecordSchema, {
-			...{ importUid: uid, import: name, partition: data.partition },
-			...{ peering: data.peer, peeringUid: peering?.uid ?? "", export: data.export },
-		});
 		const store = await ImportStore.open(this.#storage(hold), initial);
 		if (store.record.export !== data.export) {
 			await store.recordProgress({ export: data.export });
@@ -346,6 +404,17 @@ export class Importer {
 			data: decodeShared(type, resource).data as Data,
 		}));
 	}
+}
+
+/** The record with which an import begins. */
+function recordOf(
+	{ uid, name, data }: Declared<ImportMessage>,
+	peering: Declared<PeeringMessage> | undefined,
+): ImportRecord {
+	return create(ImportRecordSchema, {
+		...{ importUid: uid, import: name, partition: data.partition },
+		...{ peering: data.peer, peeringUid: peering?.uid ?? "", export: data.export },
+	});
 }
 
 function allOf(type: ResourceType) {

@@ -30,7 +30,7 @@ export interface PeeringServiceOptions {
 	readonly backend: StorageBackend;
 	readonly access: PeerAccess;
 	readonly credentials: PeerCredentials;
-	readonly importer: Pick<Importer, "live">;
+	readonly importer: Pick<Importer, "live" | "notStarted">;
 	/** The copies of other regions, if the server is of one region of a service. */
 	readonly regional: Pick<RegionalCopies, "live"> | undefined;
 	/** The address at which peers reach this server, unless a request names another one. */
@@ -139,21 +139,29 @@ async function reports(
 	options: PeeringServiceOptions,
 	call: HandlerContext,
 ): Promise<PeeringReport[]> {
-	const { backend, access, credentials, runtime, read } = options;
+	const { backend, access, credentials, importer, runtime, read } = options;
 	// Before anything is read: a caller without an identity is refused, also if there are no Peerings.
 	await accessTo(read(idOf(Peering, "any"), call));
 	const query = { type: Peering.type, tenancy: { partition: "", namespace: "" }, namePrefix: "" };
 	const { resources } = await backend.list(query);
 	const exporting = await access.peers();
 	const importing = await credentials.all();
-	const imports = await new PeeringRecords(backend, runtime).all("import");
+	const stored = (await new PeeringRecords(backend, runtime).all("import")).map(
+		(each) => each.value,
+	);
+	const uids = new Set(stored.map(({ importUid }) => importUid));
+	const imports = [
+		...stored,
+		// A full storage may have had no room for the record.
+		...importer.notStarted.filter(({ importUid }) => !uids.has(importUid)),
+	];
 	const reported: PeeringReport[] = [];
 	for (const { id } of resources) {
 		if (id === undefined || (await accessTo(read(id, call))) !== "readable") {
 			continue;
 		}
 		const dialed = importing.get(id.uid);
-		const own = imports.filter(({ value }) => value.peeringUid === id.uid);
+		const own = imports.filter(({ peeringUid }) => peeringUid === id.uid);
 		reported.push(
 			create(PeeringReportSchema, {
 				name: id.name,
@@ -163,16 +171,16 @@ async function reports(
 						? (exporting.get(id.uid)?.credentialHash.length ?? 0) > 0
 						: dialed.credential !== "",
 				cluster: dialed?.cluster ?? exporting.get(id.uid)?.cluster ?? "",
-				imports: await Promise.all(own.map(({ value }) => importReport(options, value))),
+				imports: await Promise.all(own.map((each) => importReport(options, each))),
 			}),
 		);
 	}
 	const names = new Set(resources.map(({ id }) => id?.name));
-	const missing = Map.groupBy(imports, ({ value }) => value.peering);
+	const missing = Map.groupBy(imports, ({ peering }) => peering);
 	for (const [name, own] of missing) {
 		// An Import that names a Peering which does not exist.
 		if (!names.has(name) && (await accessTo(read(idOf(Peering, name), call))) !== "denied") {
-			const reports = own.map(({ value }) => importReport(options, value));
+			const reports = own.map((each) => importReport(options, each));
 			const role = PeeringReport_Role.IMPORTS;
 			reported.push(
 				create(PeeringReportSchema, { name, role, imports: await Promise.all(reports) }),
