@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { OriginSchema } from "@plinth/proto";
 import type {
 	GetExportResponseSchema,
@@ -13,6 +14,7 @@ import { type TestClusterOptions, TestNetwork } from "../two-clusters.fixture.ts
 
 type Message = NonNullable<MessageInitShape<typeof StreamResponseSchema>["message"]>;
 
+const patiently = { timeout: 300_000, interval: 20 };
 const type = typeOf(Good.type);
 const peerUid = newUlid(systemRuntime);
 
@@ -179,6 +181,64 @@ describe("an import from a hostile peer", () => {
 		const { commits, opened } = await importing([snapshot], {}, { maxCopies: 50 });
 		await vi.waitFor(() => expect(opened()).toBeGreaterThan(1), 300_000);
 		expect(commits()).toBeLessThan(60);
+	});
+});
+
+describe("acknowledgments to a hostile peer", { timeout: 300_000 }, () => {
+	/** A peer that changes a good without an end, faster than that is stored, and how often it is called. */
+	async function flooding(acknowledge: () => Promise<object>) {
+		const network = new TestNetwork();
+		const calls = { opened: 0, sent: 0, acknowledged: 0 };
+		network.serve("hostile", {
+			exchangeToken: () => ({ cluster: peerUid }),
+			getExport: () => ({ generation: "1", incarnation: peerUid, types: [{ type, problem: "" }] }),
+			acknowledge: () => {
+				calls.acknowledged += 1;
+				return acknowledge();
+			},
+			async *stream(_, { signal }) {
+				calls.opened += 1;
+				yield { sequence: 1n, message: { case: "start", value: { streamId: "s" } } };
+				for (let sequence = 2n; !signal.aborted; sequence += 1n) {
+					calls.sent += 1;
+					yield { sequence, message: copied("ale", String(sequence)) };
+					if (calls.sent % 100 === 0) {
+						await turn();
+					}
+				}
+			},
+		});
+		const east = await network.cluster("east", {
+			decorate: (backend) =>
+				decorateBackend(backend, {
+					async commit(mutations, options) {
+						for (let turns = 0; turns < 5; turns += 1) {
+							await turn();
+						}
+						return backend.commit(mutations, options);
+					},
+				}),
+		});
+		await network.peer(east, "hostile");
+		await east.import({ peer: "hostile", export: "any", partition: "copies" });
+		east.run();
+		return calls;
+	}
+
+	const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+	it("wait one at a time, if it does not respond", async () => {
+		const calls = await flooding(() => new Promise(() => {}));
+		await expect.poll(() => calls.sent, patiently).toBeGreaterThan(5_000);
+		expect(calls.acknowledged).toBeGreaterThan(0);
+		expect(calls.acknowledged).toBeLessThanOrEqual(calls.opened);
+	});
+
+	it("end the stream if they fail, also while messages keep coming", async () => {
+		const calls = await flooding(async () => {
+			throw new ConnectError("no", Code.Unavailable);
+		});
+		await expect.poll(() => calls.opened, patiently).toBeGreaterThan(1);
 	});
 });
 

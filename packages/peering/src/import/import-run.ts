@@ -12,6 +12,7 @@ import { Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
 import { Exhausted, Fenced } from "@plinth/storage";
 import { peeringLimits } from "../limits.ts";
 import { typeProblem } from "../types.ts";
+import { Acknowledgments } from "./acknowledgments.ts";
 import { MessageApplier } from "./apply-messages.ts";
 import { messageOf, stateOf } from "./failure-state.ts";
 import type { DialedSource, ImportSource } from "./import-source.ts";
@@ -164,6 +165,10 @@ export class ImportRun {
 		const inbox = new Inbox();
 		readInto(inbox, stream, () => live.received()).catch((failure: unknown) => inbox.fail(failure));
 		let streamId = "";
+		const acknowledgments = new Acknowledgments(
+			(sequence) => source.acknowledge(streamId, sequence),
+			(failure) => inbox.fail(failure),
+		);
 		for (;;) {
 			const silence = new AbortController();
 			sleep(runtime.clock, peeringLimits.silenceMs, silence.signal).then(
@@ -184,9 +189,7 @@ export class ImportRun {
 			if (last === undefined || streamId === "") {
 				throw new ConnectError("the stream has no start", Code.Internal);
 			}
-			const { sequence } = last;
-			const acknowledged = source.acknowledge(streamId, sequence);
-			acknowledged.catch((failure: unknown) => inbox.fail(failure));
+			acknowledgments.add(last.sequence);
 			const isQuiet = last.isCurrent || last.message.case === "heartbeat";
 			if (isQuiet && inbox.isEmpty && applier.isComplete) {
 				await this.#current(applier);
