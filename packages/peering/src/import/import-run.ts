@@ -1,17 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Type } from "@plinth/proto";
 import {
 	type GetExportResponse,
 	type StreamResponse,
 	TypePositionSchema,
 } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import type { ImportRecord } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
-import { gvkKey, type ResourceType, type TypeRegistry, typeOf } from "@plinth/resource";
+import { familyKey, gvkKey, type ResourceType, type TypeRegistry, typeOf } from "@plinth/resource";
 import type { CopyCheck } from "@plinth/resource-service";
 import { Backoff, type Logger, type Runtime, sleep } from "@plinth/runtime";
 import { Exhausted, Fenced } from "@plinth/storage";
 import { peeringLimits } from "../limits.ts";
-import { typeProblem } from "../types.ts";
 import { Acknowledgments } from "./acknowledgments.ts";
 import { MessageApplier } from "./apply-messages.ts";
 import { messageOf, stateOf } from "./failure-state.ts";
@@ -20,9 +20,7 @@ import type { ImportStore } from "./import-store.ts";
 import { Inbox } from "./inbox.ts";
 import { LeftOutResources } from "./left-out.ts";
 import type { ImportState, LiveImport } from "./live-import.ts";
-
-/** The longest name of a type of the peer that is kept, in characters. */
-const typeLength = 200;
+import { type StreamedTypes, streamedTypes } from "./streamed-types.ts";
 
 /** Options of `ImportRun`. */
 export interface ImportRunOptions {
@@ -54,6 +52,8 @@ export class ImportRun {
 	readonly #backoff: Backoff;
 	/** Whether what was left out before is to be tried again. */
 	#retriesLeftOut = true;
+	/** What the last stream of this run has left out. */
+	#leftOut = new LeftOutResources();
 
 	constructor(options: ImportRunOptions) {
 		this.#options = options;
@@ -142,18 +142,19 @@ export class ImportRun {
 		const { store, live, runtime, check, registry } = this.#options;
 		const { offered, cluster, place } = await source.describe();
 		live.heard();
-		const { types, leftOut } = this.#typesOf(offered);
+		const { types, refused } = streamedTypes(offered, registry);
 		if (place.kind === "region" && place.deployment !== store.record.deploymentUid) {
 			await store.recordProgress({ deploymentUid: place.deployment });
 		}
 		await this.#prepare(offered, types, cluster);
+		const leftOut = this.#continueLeftOut(types, refused);
 		const applier = new MessageApplier({ store, place, types, registry, check, leftOut });
-		const retried = this.#retriesLeftOut ? leftOut.types : [];
-		const positions = types.map(({ key, type }) => {
+		const retried = this.#retriedOf(types, leftOut);
+		const positions = types.map(({ key, family, type }) => {
 			const known = applier.progress.positions.find(
 				(each) => each.type && gvkKey(each.type) === key,
 			);
-			const version = retried.includes(key) ? "" : (known?.version ?? "");
+			const version = retried.has(family) ? "" : (known?.version ?? "");
 			return create(TypePositionSchema, { type: typeOf(type), version });
 		});
 		await this.#count(
@@ -180,8 +181,8 @@ export class ImportRun {
 			const { leftOutTotal } = store.record;
 			await applier.apply(messages);
 			await this.#reportNoRoom(applier);
-			if (store.record.leftOutTotal !== leftOutTotal) {
-				this.#options.onState();
+			for (const type of snapshotsOf(messages)) {
+				retried.delete(familyKey(type));
 			}
 			const last = messages.at(-1);
 			const start = messages.find(({ message }) => message.case === "start")?.message;
@@ -192,39 +193,40 @@ export class ImportRun {
 			acknowledgments.add(last.sequence);
 			const isQuiet = last.isCurrent || last.message.case === "heartbeat";
 			if (isQuiet && inbox.isEmpty && applier.isComplete) {
-				await this.#current(applier);
+				await this.#current(applier, leftOut, retried.size === 0);
+			}
+			if (store.record.leftOutTotal !== leftOutTotal) {
+				this.#options.onState();
 			}
 		}
 	}
 
-	/**
-	 * The types to stream, and what is left out already. Of several versions of one type that both sides have, the last one is
-	 * requested: a region then streams all of them.
-	 */
-	#typesOf({ types: offered }: Pick<GetExportResponse, "types">) {
-		const { registry, store } = this.#options;
-		const { leftOut: recorded, leftOutTotal } = store.record;
-		const resources = recorded.filter(({ name }) => name !== "");
-		const wholeTypes = recorded.length - resources.length;
-		const leftOut = new LeftOutResources(resources, Number(leftOutTotal) - wholeTypes);
-		const types = new Map<string, ResourceType>();
-		for (const { type, problem } of offered.slice(0, peeringLimits.offeredTypes)) {
-			const key = type === undefined ? "" : gvkKey(type);
-			const registered = type && registry.get(type);
-			const reason =
-				problem === "" ? typeProblem(registered, key) : `in the other cluster: ${problem}`;
-			if (registered !== undefined && reason === undefined) {
-				types.set(registered.family, registered);
-			} else {
-				leftOut.add(key.slice(0, typeLength), { namespace: "", name: "" }, reason ?? "");
-			}
+	/** What is left out already: resources as they were recorded, and types. */
+	#continueLeftOut(
+		types: readonly ResourceType[],
+		refused: StreamedTypes["refused"],
+	): LeftOutResources {
+		const { record } = this.#options.store;
+		const streamed = new Set(types.map(({ key }) => key));
+		const leftOut = LeftOutResources.continued(record, streamed, this.#leftOut);
+		for (const { key, reason } of refused) {
+			leftOut.add(key, { namespace: "", name: "" }, reason);
 		}
-		return { types: [...types.values()], leftOut };
+		this.#leftOut = leftOut;
+		return leftOut;
+	}
+
+	/** The families that are requested from the beginning, for the sake of what was left out of them. */
+	#retriedOf(types: readonly ResourceType[], leftOut: LeftOutResources): Set<string> {
+		const keys = this.#retriesLeftOut ? leftOut.types : [];
+		const retried = types.filter(({ key }) => leftOut.hasUnknownTypes || keys.includes(key));
+		return new Set(retried.map(({ family }) => family));
 	}
 
 	/**
 	 * Makes the store ready for a stream: with the partition of an import, and without copies of types that are no longer streamed. The
-	 * positions of another incarnation, or of another content of the Export, mean nothing: all is requested again.
+	 * positions of another incarnation, or of another content of the Export, mean nothing: all is requested again. So is a family
+	 * of which resources were left out in another version than the one that is streamed now: they are no longer listed.
 	 */
 	async #prepare(
 		{ generation, incarnation }: Pick<GetExportResponse, "generation" | "incarnation">,
@@ -237,7 +239,14 @@ export class ImportRun {
 		const { record } = store;
 		const isSame = record.generation === generation && record.incarnation === incarnation;
 		const streamed = new Set(types.map(({ key }) => key));
-		const kept = record.positions.filter(({ type }) => type && streamed.has(gvkKey(type)));
+		const outdated = new Set(
+			record.leftOut
+				.filter(({ type, name }) => name !== "" && !streamed.has(type))
+				.map(({ type }) => familyOfKey(type)),
+		);
+		const kept = record.positions.filter(
+			({ type }) => type && streamed.has(gvkKey(type)) && !outdated.has(familyKey(type)),
+		);
 		const positions = isSame ? kept : [];
 		if (!isSame || kept.length < record.positions.length) {
 			await store.recordProgress({ generation, incarnation, positions });
@@ -248,7 +257,7 @@ export class ImportRun {
 	async #count(versions: readonly string[], leftOut: LeftOutResources): Promise<void> {
 		const { store } = this.#options;
 		const snapshots = versions.filter((version) => version === "").length;
-		await this.#recordIfRoom({
+		const isRecorded = await this.#recordIfRoom({
 			state: "Streaming",
 			message: "",
 			leftOut: [...leftOut.named],
@@ -257,6 +266,9 @@ export class ImportRun {
 			resumptions: store.record.resumptions + BigInt(versions.length - snapshots),
 			...this.#times(),
 		});
+		if (isRecorded) {
+			leftOut.recorded();
+		}
 		this.#setState("Streaming");
 	}
 
@@ -275,30 +287,50 @@ export class ImportRun {
 		}
 	}
 
-	/** Records what is not needed to continue. A full storage does without it, so that removals that make room are received. */
-	async #recordIfRoom(progress: Partial<ImportRecord>): Promise<void> {
+	/**
+	 * Records what is not needed to continue. A full storage does without it, so that removals that make room are received.
+	 * Returns whether it is recorded.
+	 */
+	async #recordIfRoom(progress: Partial<ImportRecord>): Promise<boolean> {
 		try {
 			await this.#options.store.recordProgress(progress);
+			return true;
 		} catch (failure) {
 			if (!(failure instanceof Exhausted)) {
 				throw failure;
 			}
+			return false;
 		}
 	}
 
-	/** Everything that was received is stored, and the peer has nothing more. */
-	async #current(applier: MessageApplier): Promise<void> {
+	/**
+	 * Everything that was received is stored, and the peer has nothing more.
+	 *
+	 * @param isRetried - whether all types that were requested again have been sent.
+	 */
+	async #current(
+		applier: MessageApplier,
+		leftOut: LeftOutResources,
+		isRetried: boolean,
+	): Promise<void> {
 		const { live, store, recordMs } = this.#options;
 		live.current();
 		this.#backoff.reset();
-		this.#retriesLeftOut = false;
+		const isCorrected = isRetried && leftOut.hasUnknownTypes;
+		if (isRetried) {
+			this.#retriesLeftOut = false;
+			leftOut.allSent();
+		}
 		const recordedMs = Number(store.record.currentMs);
-		if (live.currentMs - recordedMs >= recordMs() || recordedMs === 0) {
+		if (isCorrected || live.currentMs - recordedMs >= recordMs() || recordedMs === 0) {
 			// The state too: a full storage may have refused it when the stream was opened.
-			await this.#recordIfRoom({
+			const isRecorded = await this.#recordIfRoom({
 				...{ ...applier.progress, ...this.#times() },
 				...{ state: "Streaming", message: "" },
 			});
+			if (isRecorded) {
+				leftOut.recorded();
+			}
 		}
 	}
 
@@ -318,4 +350,19 @@ async function readInto(
 		await inbox.add(message);
 	}
 	throw new ConnectError("the stream has ended", Code.Aborted);
+}
+
+/** The types of which messages begin a snapshot that has everything. */
+function snapshotsOf(messages: readonly StreamResponse[]): readonly Type[] {
+	return messages.flatMap(({ message }) =>
+		message.case === "snapshotStart" && message.value.version === "" && message.value.type
+			? [message.value.type]
+			: [],
+	);
+}
+
+/** The family of a registered type, by the key of the type. */
+function familyOfKey(key: string): string {
+	const [group = "", , kind = ""] = key.split(".");
+	return familyKey({ group, kind });
 }
