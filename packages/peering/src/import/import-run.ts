@@ -322,7 +322,9 @@ export class ImportRun {
 			leftOut.allSent();
 		}
 		const recordedMs = Number(store.record.currentMs);
-		if (isCorrected || live.currentMs - recordedMs >= recordMs() || recordedMs === 0) {
+		const sinceMs = live.currentMs - recordedMs;
+		// A recorded time that lies in the future is of a clock that was ahead.
+		if (isCorrected || recordedMs === 0 || sinceMs >= recordMs() || sinceMs < 0) {
 			// The state too: a full storage may have refused it when the stream was opened.
 			const isRecorded = await this.#recordIfRoom({
 				...{ ...applier.progress, ...this.#times() },
