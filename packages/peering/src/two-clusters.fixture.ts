@@ -20,7 +20,7 @@ import {
 	ensureDefaultTenancy,
 	insecureAllowAll,
 } from "@plinth/resource-service";
-import { LocalLeases, silentLogger, systemRuntime } from "@plinth/runtime";
+import { type Clock, LocalLeases, silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, type StorageBackend, type StorageLimits } from "@plinth/storage";
 import { onTestFinished } from "vitest";
 import { createPeerings, type ReportImport } from "./peering.ts";
@@ -36,6 +36,8 @@ export interface TestClusterOptions {
 	readonly beforeRead?: (name: string) => void;
 	/** Decorates the storage that the peerings use. */
 	readonly decorate?: (backend: StorageBackend) => StorageBackend;
+	/** The clock of the peerings. */
+	readonly clock?: Clock;
 	/** Reports the states of Imports; by default, nothing does. */
 	readonly report?: ReportImport;
 }
@@ -54,6 +56,7 @@ export class TestNetwork {
 			maxCopies,
 			decorate = (it) => it,
 			beforeRead,
+			clock = systemRuntime.clock,
 			report = async () => {},
 		}: TestClusterOptions = {},
 	) {
@@ -69,7 +72,8 @@ export class TestNetwork {
 		const authorizer = insecureAllowAll;
 		const resources = createResourceService({ backend: stored, registry, runtime, authorizer });
 		const peerings = createPeerings({
-			...{ backend, registry, runtime, leases, maxCopies, logger: silentLogger },
+			...{ backend, registry, leases, maxCopies, logger: silentLogger },
+			runtime: { ...runtime, clock },
 			identity: { incarnation: newUlid(runtime) },
 			connect: ({ address }) => ({ transport: this.#at(address), close() {} }),
 			report,

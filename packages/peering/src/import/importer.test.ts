@@ -1,11 +1,13 @@
-import { decodeShared, idOf } from "@plinth/resource";
+import { decodeShared, idOf, newUlid, typeOf } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { decorateBackend, Exhausted, type Mutation, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import type { ReportImport } from "../peering.ts";
 import { Record } from "../records/peering-records.ts";
-import { good, goodId } from "../simulation/goods.fixture.ts";
+import { Good, good, goodId } from "../simulation/goods.fixture.ts";
 import { TestNetwork } from "../two-clusters.fixture.ts";
-import { Peering } from "../types.ts";
+import { Import, Peering } from "../types.ts";
 
 const patiently = { timeout: 300_000, interval: 20 };
 
@@ -107,4 +109,54 @@ it("imports continue while a deleted peer can't be recorded", { timeout: 300_000
 	await west.client.write({ resource: good("beer", "") });
 	await expect.poll(() => east.goods("copies"), patiently).toEqual(["ale", "beer"]);
 	expect(await east.report("copies")).toMatchObject({ snapshots: 1n, resumptions: 0n });
+});
+
+it("a peer that changes what is left out has the imports compared once a second at most", {
+	timeout: 300_000,
+}, async () => {
+	const network = new TestNetwork();
+	const clock = new FakeClock();
+	const type = typeOf(Good.type);
+	const cluster = newUlid(systemRuntime);
+	const changes = 200;
+	const acknowledged = { sequence: 0n };
+	const named = { namespace: "default", name: "ale", type, version: "" };
+	const resource = { id: { type, name: "ale", tenancy: { namespace: "default" } } };
+	network.serve("hostile", {
+		exchangeToken: () => ({ cluster }),
+		getExport: () => ({ generation: "1", incarnation: cluster, types: [{ type, problem: "" }] }),
+		acknowledge({ sequence }) {
+			acknowledged.sequence = sequence;
+			return {};
+		},
+		async *stream(_, { signal }) {
+			yield { sequence: 1n, message: { case: "start", value: { streamId: "s" } } };
+			for (let sequence = 2n; sequence <= changes; sequence += 1n) {
+				yield sequence % 2n === 0n
+					? { sequence, message: { case: "upsert", value: { resource, version: "" } } }
+					: { sequence, message: { case: "delete", value: named } };
+				await expect
+					.poll(() => acknowledged.sequence, { ...patiently, interval: 1 })
+					.toBe(sequence);
+			}
+			await new Promise((resolve) => signal.addEventListener("abort", resolve));
+		},
+	});
+	let comparisons = 0;
+	const decorate = (backend: StorageBackend) =>
+		decorateBackend(backend, {
+			list(query, options) {
+				comparisons += query.type.kind === Import.type.kind ? 1 : 0;
+				return backend.list(query, options);
+			},
+		});
+	const east = await network.cluster("east", { decorate, clock });
+	await network.peer(east, "hostile");
+	await east.import({ peer: "hostile", export: "any", partition: "copies" });
+	east.run();
+	await expect.poll(() => acknowledged.sequence, patiently).toBe(BigInt(changes));
+	expect(comparisons).toBeLessThan(10);
+	const before = comparisons;
+	clock.advance(1_000);
+	await expect.poll(() => comparisons, patiently).toBe(before + 1);
 });

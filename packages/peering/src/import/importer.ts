@@ -16,8 +16,6 @@ import {
 	type Logger,
 	linkedSignal,
 	type Runtime,
-	sleep,
-	unlessAborted,
 } from "@plinth/runtime";
 import { Fenced, type StorageBackend } from "@plinth/storage";
 import type { ConnectPeer } from "../connect.ts";
@@ -34,6 +32,7 @@ import { LiveImport } from "./live-import.ts";
 import { peerSource } from "./peer-source.ts";
 import { runUnderLease } from "./run-under-lease.ts";
 import { type RunningState, runningState } from "./running-state.ts";
+import { WakeUp } from "./wake-up.ts";
 
 /** Options of `Importer`. */
 export interface ImporterOptions {
@@ -92,6 +91,17 @@ interface Running {
 	readonly ended: Promise<void>;
 }
 
+/** The time for which this server holds the lease. */
+interface Lead {
+	readonly hold: LeaseHold;
+	/** Aborts when the lease is lost, and after `fail`. */
+	readonly signal: AbortSignal;
+	/** Wakes the comparison of imports with their resources. */
+	readonly wakeUp: WakeUp;
+	/** Ends all imports, which begin again once the lease is acquired again. */
+	readonly fail: (reason: unknown) => void;
+}
+
 /** An import that could not be started. */
 interface NotStarted {
 	/** Its state says why. */
@@ -113,7 +123,6 @@ export class Importer {
 	readonly #running = new Map<string, Running>();
 	/** The imports that could not be started at the last attempt, by the uid of the Import. */
 	readonly #notStarted = new Map<string, NotStarted>();
-	#changed = Promise.withResolvers<void>();
 
 	constructor(options: ImporterOptions) {
 		this.#options = options;
@@ -176,19 +185,18 @@ export class Importer {
 	async #lead(hold: LeaseHold, signal: AbortSignal): Promise<void> {
 		const ended = new AbortController();
 		using linked = linkedSignal(signal, ended.signal);
-		const failed = Promise.withResolvers<never>();
-		failed.promise.catch(() => {});
+		using wakeUp = new WakeUp(this.#options.runtime.clock);
+		const lead: Lead = {
+			...{ hold, wakeUp, signal: linked.signal },
+			fail: (reason) => ended.abort(reason),
+		};
 		for (const type of [Import, Peering]) {
-			this.#follow(type, linked.signal).catch(failed.reject);
+			this.#follow(type, lead).catch(lead.fail);
 		}
 		try {
 			for (;;) {
-				const changed = this.#changed.promise;
-				const isComplete = await this.#reconcile(hold, linked.signal, failed.reject);
-				const pauseMs = isComplete ? intervalMs : retryIntervalMs;
-				const pause = sleep(this.#options.runtime.clock, pauseMs, linked.signal);
-				pause.catch(() => {});
-				await unlessAborted(Promise.race([changed, pause, failed.promise]), linked.signal);
+				const isComplete = await this.#reconcile(lead);
+				await wakeUp.wait(isComplete ? intervalMs : retryIntervalMs, lead.signal);
 			}
 		} finally {
 			ended.abort(new Error("the imports have ended"));
@@ -202,17 +210,12 @@ export class Importer {
 		}
 	}
 
-	async #follow(type: ResourceType, signal: AbortSignal): Promise<void> {
+	async #follow(type: ResourceType, { wakeUp, signal }: Lead): Promise<void> {
 		for await (const event of this.#options.backend.watchList(allOf(type), { signal })) {
 			if (event.kind === "upsert" || event.kind === "delete") {
-				this.#notify();
+				wakeUp.wake();
 			}
 		}
-	}
-
-	#notify(): void {
-		this.#changed.resolve();
-		this.#changed = Promise.withResolvers();
 	}
 
 	/**
@@ -220,16 +223,12 @@ export class Importer {
 	 * nothing is left that should be gone. An import that can't be started, because a full storage has no room for its record
 	 * for example, is tried again later, and holds up nothing else: others may receive the removals that make room.
 	 */
-	async #reconcile(
-		hold: LeaseHold,
-		signal: AbortSignal,
-		onFenced: (reason: unknown) => void,
-	): Promise<boolean> {
+	async #reconcile(lead: Lead): Promise<boolean> {
 		const { access, credentials, logger } = this.#options;
 		const imports = await this.#declared<ImportMessage>(Import);
 		const peerings = await this.#declared<PeeringMessage>(Peering);
 		const byName = new Map(peerings.map((each) => [each.name, each]));
-		const ending = await this.#removeUndeclared(imports, byName, hold);
+		const ending = await this.#removeUndeclared(imports, byName, lead);
 		const waiting = imports.filter(({ uid }) => !ending.has(uid));
 		for (const uid of this.#notStarted.keys()) {
 			if (!waiting.some((each) => each.uid === uid)) {
@@ -237,8 +236,8 @@ export class Importer {
 			}
 		}
 		for (const each of waiting) {
-			signal.throwIfAborted();
-			await this.#startAndReport(each, byName.get(each.data.peer), hold, signal, onFenced);
+			lead.signal.throwIfAborted();
+			await this.#startAndReport(each, byName.get(each.data.peer), lead);
 		}
 		for (const what of [access, credentials]) {
 			await what.forgetRemoved().catch((err: unknown) => {
@@ -257,15 +256,13 @@ export class Importer {
 	async #startAndReport(
 		declared: Declared<ImportMessage>,
 		peering: Declared<PeeringMessage> | undefined,
-		hold: LeaseHold,
-		signal: AbortSignal,
-		onFenced: (reason: unknown) => void,
+		lead: Lead,
 	): Promise<void> {
 		const { report, runtime, logger } = this.#options;
 		const { resource, uid, name } = declared;
 		const initial = recordOf(declared, peering);
 		try {
-			await this.#start(declared, peering, initial, hold, signal, onFenced);
+			await this.#start(declared, peering, initial, lead);
 			this.#notStarted.delete(uid);
 		} catch (err) {
 			if (err instanceof Fenced) {
@@ -280,12 +277,12 @@ export class Importer {
 				logger.warn({ import: name, err }, "import not started");
 			}
 			this.#notStarted.set(uid, { live, record });
-			await report(resource, live, record, hold);
+			await report(resource, live, record, lead.hold);
 			return;
 		}
 		const running = this.#running.get(uid);
 		if (running !== undefined) {
-			await report(resource, running.live, running.store.record, hold);
+			await report(resource, running.live, running.store.record, lead.hold);
 		}
 	}
 
@@ -296,7 +293,7 @@ export class Importer {
 	async #removeUndeclared(
 		imports: readonly Declared<ImportMessage>[],
 		peerings: ReadonlyMap<string, Declared<PeeringMessage>>,
-		hold: LeaseHold,
+		{ hold }: Lead,
 	): Promise<ReadonlySet<string>> {
 		const { logger } = this.#options;
 		const ending = new Set<string>();
@@ -337,9 +334,7 @@ export class Importer {
 		{ resource, uid, name, data }: Declared<ImportMessage>,
 		peering: Declared<PeeringMessage> | undefined,
 		initial: ImportRecord,
-		hold: LeaseHold,
-		signal: AbortSignal,
-		onFenced: (reason: unknown) => void,
+		{ hold, wakeUp, signal, fail }: Lead,
 	): Promise<void> {
 		const { identity, runtime, credentials, connect, registry, logger } = this.#options;
 		const established = peering && (await credentials.of(peering.uid));
@@ -370,12 +365,12 @@ export class Importer {
 			...{ store, live, source, registry, runtime, logger, check: this.#check },
 			fields: { import: name },
 			recordMs: () => peeringLimits.recordMs,
-			onState: () => this.#notify(),
+			onState: () => wakeUp.wakeSoon(),
 		});
 		const both = AbortSignal.any([signal, end.signal]);
 		const ended = run.run(both).catch((failure: unknown) => {
 			if (!both.aborted) {
-				onFenced(failure);
+				fail(failure);
 			}
 		});
 		this.#running.set(uid, { key, live, store, end, ended: ended.then(() => {}) });

@@ -13,7 +13,6 @@ import {
 	linkedSignal,
 	type Runtime,
 	sleep,
-	unlessAborted,
 } from "@plinth/runtime";
 import { Exhausted, type StorageBackend } from "@plinth/storage";
 import { ImportRun } from "../import/import-run.ts";
@@ -126,17 +125,14 @@ export class RegionalCopier {
 		const { regions, runtime } = this.#options;
 		const ended = new AbortController();
 		using linked = linkedSignal(signal, ended.signal);
-		const fenced = Promise.withResolvers<never>();
-		fenced.promise.catch(() => {});
+		const fail = (reason: unknown) => ended.abort(reason);
 		try {
 			for (;;) {
 				const others = await regions.others();
 				this.#deployments = new Map(others.map((each) => [each.region, each]));
 				await this.#polls.poll(others, linked.signal);
-				await this.#reconcile(hold, linked.signal, fenced.reject);
-				const pause = sleep(runtime.clock, peeringLimits.pollMs, linked.signal);
-				pause.catch(() => {});
-				await unlessAborted(Promise.race([pause, fenced.promise]), linked.signal);
+				await this.#reconcile(hold, linked.signal, fail);
+				await sleep(runtime.clock, peeringLimits.pollMs, linked.signal);
 			}
 		} finally {
 			ended.abort(new Error("copying from other regions has ended"));
