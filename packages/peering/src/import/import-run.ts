@@ -192,7 +192,8 @@ export class ImportRun {
 			}
 			acknowledgments.add(last.sequence);
 			const isQuiet = last.isCurrent || last.message.case === "heartbeat";
-			if (isQuiet && inbox.isEmpty && applier.isComplete) {
+			// What was skipped for lack of room is behind no position that is recorded.
+			if (isQuiet && inbox.isEmpty && applier.isComplete && applier.noRoom === undefined) {
 				await this.#current(applier, leftOut, retried.size === 0);
 			}
 			if (store.record.leftOutTotal !== leftOutTotal) {

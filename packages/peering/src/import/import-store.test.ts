@@ -2,7 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import { OriginSchema } from "@plinth/proto";
 import { TypePositionSchema } from "@plinth/proto/gen/plinth/peering/v1/peer_exchange_service_pb.js";
 import { ImportRecordSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_record_pb.js";
-import { idOf, Namespace, newUlid, resourceOf, typeOf } from "@plinth/resource";
+import {
+	idOf,
+	isMarkedForDeletion,
+	Namespace,
+	newUlid,
+	resourceOf,
+	typeOf,
+} from "@plinth/resource";
 import { LocalLeases, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend, StorageUnavailable } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
@@ -79,6 +86,40 @@ it("namespaces whose copies are gone do not count as copies", async () => {
 	});
 	expect(namespaces.resources.map(({ id }) => id?.name)).toEqual(["a", "d"]);
 	await expect(store.commit([copyIn("e")], {})).rejects.toThrow(TooManyCopies);
+});
+
+it("a namespace without copies stays while it is referenced", async () => {
+	const leases = new LocalLeases();
+	const backend = createMemoryBackend({ runtime, leases });
+	const { fence } = await leases.acquire("imports", new AbortController().signal);
+	// A record of the references to the namespace: any resource that exists.
+	const shadow = resourceOf(Good, { id: idOf(Good, "shadow", {}, newUlid(runtime)) });
+	await backend.commit([{ op: "put", resource: shadow, expectedVersion: "" }]);
+	const store = await ImportStore.open(
+		{
+			...{ backend, records: new PeeringRecords(backend, runtime), runtime, fence, maxCopies: 2 },
+			references: {
+				store: { commit: () => Promise.reject(new Error("nothing is to be deleted")) },
+				unreferenced: ({ name }) => ({
+					...{ op: "assert", expectedVersion: "" },
+					id: idOf(Good, name === "a" ? "shadow" : "none"),
+				}),
+			},
+		},
+		create(ImportRecordSchema, { importUid: newUlid(runtime), import: "goods", partition: "west" }),
+	);
+	await store.createPartition(newUlid(runtime));
+	const copyIn = (namespace: string) => {
+		const copy = copyOf("good");
+		return { ...copy, id: idOf(Good, "good", { partition: "west", namespace }) };
+	};
+	await store.commit([copyIn("a")], {});
+	const stored = await store.find(copyIn("a").id);
+	await store.remove(stored === undefined ? [] : [stored]);
+	await expect(store.commit([copyIn("b")], {})).rejects.toThrow(TooManyCopies);
+	await store.commit([copyIn("a")], {});
+	const namespace = await backend.read(idOf(Namespace, "a", { partition: "west" }));
+	expect(isMarkedForDeletion(namespace)).toBe(false);
 });
 
 describe("a removal of copies that is interrupted", () => {

@@ -26,7 +26,7 @@ import {
 	resourceOf,
 	tenancyFinalizer,
 } from "@plinth/resource";
-import { type Fence, type Runtime, sleep } from "@plinth/runtime";
+import { type Fence, type Runtime, scheduleAfterInput, sleep } from "@plinth/runtime";
 import type { Mutation, StorageBackend, TenancyUnit } from "@plinth/storage";
 import { type PeeringRecords, removalOf, type Stored } from "../records/peering-records.ts";
 import { compareVersions } from "../versions.ts";
@@ -85,6 +85,8 @@ const referencesMs = 5_000;
 export class ImportStore {
 	readonly #storage: ImportStorage;
 	#stored: Stored<ImportRecord>;
+	/** Whether empty namespaces were removed since the record was read. */
+	#hasMadeRoom = false;
 
 	private constructor(storage: ImportStorage, stored: Stored<ImportRecord>) {
 		this.#storage = storage;
@@ -110,11 +112,12 @@ export class ImportStore {
 	}
 
 	/**
-	 * Reads the record again. To be called after a failure: a commit whose outcome is not known may have been applied.
+	 * Reads the record again. To be called before each stream: a commit whose outcome is not known may have been applied.
 	 *
 	 * @throws StorageUnavailable; Error if the record is gone.
 	 */
 	async reload(): Promise<void> {
+		this.#hasMadeRoom = false;
 		const { importUid } = this.record;
 		const stored = await this.#storage.records.get(kindOf(this.record), importUid);
 		if (stored === undefined) {
@@ -186,13 +189,19 @@ export class ImportStore {
 		}
 	}
 
-	/** Checks the number of copies and namespaces. Namespaces whose copies are gone are removed when it is too large. */
+	/**
+	 * Checks the number of copies and namespaces. When it is too large, namespaces whose copies are gone are removed: once for
+	 * each stream, since all are looked at.
+	 */
 	async #checkCount(added: number, copies: readonly Resource[]): Promise<void> {
 		const { maxCopies } = this.#storage;
 		if (added === 0 || (await this.#count()) + added <= maxCopies) {
 			return;
 		}
-		await this.#removeEmptyNamespaces(copies);
+		if (!this.#hasMadeRoom) {
+			this.#hasMadeRoom = true;
+			await this.#removeEmptyNamespaces(copies);
+		}
 		if ((await this.#count()) + added > maxCopies) {
 			throw new TooManyCopies(
 				this.#isRegional
@@ -208,24 +217,37 @@ export class ImportStore {
 		return counts.values().reduce((sum, count) => sum + count, 0);
 	}
 
-	/** Removes the namespaces of the import that have no copies, and get none of the given ones. */
+	/**
+	 * Removes the namespaces of the import that have no copies, and get none of the given ones. One that is referenced stays, or
+	 * that is being removed: the source may still have it, and it may get copies again.
+	 */
 	async #removeEmptyNamespaces(copies: readonly Resource[]): Promise<void> {
 		if (this.#isRegional) {
 			return;
 		}
-		const { backend } = this.#storage;
+		const { backend, fence, references, runtime } = this.#storage;
 		const { partition } = this.record;
 		const needed = new Set(copies.map(({ id }) => id?.tenancy?.namespace));
 		for await (const page of this.#copiesOf(Namespace.type)) {
-			const empty: Resource[] = [];
+			const deletions: Mutation[] = [];
 			for (const resource of page) {
 				const namespace = resource.id?.name ?? "";
 				const counts = await backend.countByTypeIn({ partition, namespace });
-				if (counts.size === 0 && !needed.has(namespace)) {
-					empty.push(resource);
+				const unreferenced = resource.id && references?.unreferenced(resource.id);
+				const isReferenced =
+					unreferenced?.op === "assert" && (await backend.lookup(unreferenced.id)) !== undefined;
+				const isKept = counts.size > 0 || needed.has(namespace) || isReferenced;
+				const deletion = deletionOf(resource);
+				if (deletion !== undefined && !isKept && !isMarkedForDeletion(resource)) {
+					deletions.push(deletion, ...(unreferenced === undefined ? [] : [unreferenced]));
 				}
 			}
-			await this.#remove(empty);
+			if (deletions.length > 0) {
+				const mutations = [...deletions, ...this.#assertPartition()];
+				await backend.commit(mutations, { fence, writtenBy: this.#writer });
+			}
+			// There may be many, and all of them in memory.
+			await new Promise<void>((resolve) => scheduleAfterInput(runtime.scheduler, resolve));
 		}
 	}
 

@@ -258,7 +258,7 @@ export class Importer {
 		peering: Declared<PeeringMessage> | undefined,
 		lead: Lead,
 	): Promise<void> {
-		const { report, runtime, logger } = this.#options;
+		const { report, logger } = this.#options;
 		const { resource, uid, name } = declared;
 		const initial = recordOf(declared, peering);
 		try {
@@ -268,22 +268,37 @@ export class Importer {
 			if (err instanceof Fenced) {
 				throw err;
 			}
-			const record = (await this.#records.get("import", uid))?.value ?? initial;
-			const live = new LiveImport(runtime.clock);
-			live.restore(record);
-			live.state = stateOf(err);
-			live.message = messageOf(err);
-			if (this.#notStarted.get(uid)?.live.message !== live.message) {
-				logger.warn({ import: name, err }, "import not started");
+			if (this.#running.has(uid)) {
+				logger.warn({ import: name, err }, "import not compared with its Peering");
+			} else {
+				await this.#reportNotStarted(declared, initial, err, lead);
+				return;
 			}
-			this.#notStarted.set(uid, { live, record });
-			await report(resource, live, record, lead.hold);
-			return;
 		}
 		const running = this.#running.get(uid);
 		if (running !== undefined) {
 			await report(resource, running.live, running.store.record, lead.hold);
 		}
+	}
+
+	/** Keeps and reports why an import could not be started. */
+	async #reportNotStarted(
+		{ resource, uid, name }: Declared<ImportMessage>,
+		initial: ImportRecord,
+		err: unknown,
+		{ hold }: Lead,
+	): Promise<void> {
+		const { report, runtime, logger } = this.#options;
+		const record = (await this.#records.get("import", uid))?.value ?? initial;
+		const live = new LiveImport(runtime.clock);
+		live.restore(record);
+		live.state = stateOf(err);
+		live.message = messageOf(err);
+		if (this.#notStarted.get(uid)?.live.message !== live.message) {
+			logger.warn({ import: name, err }, "import not started");
+		}
+		this.#notStarted.set(uid, { live, record });
+		await report(resource, live, record, hold);
 	}
 
 	/**

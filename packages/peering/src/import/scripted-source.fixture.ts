@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { OriginSchema } from "@plinth/proto";
 import {
 	type GetExportResponse,
 	GetExportResponseSchema,
@@ -14,6 +15,7 @@ import { FakeClock } from "@plinth/runtime/testing";
 import { createMemoryBackend } from "@plinth/storage";
 import { expect, onTestFinished } from "vitest";
 import { PeeringRecords } from "../records/peering-records.ts";
+import { good } from "../simulation/goods.fixture.ts";
 import { ImportRun } from "./import-run.ts";
 import type { DialedSource, ImportSource } from "./import-source.ts";
 import { ImportStore } from "./import-store.ts";
@@ -32,6 +34,17 @@ const place: RegionPlace = {
 /** A resource without an origin, which is left out. */
 export function malformed({ type }: ResourceType, name: string): Message {
 	const resource = { id: { type: typeOf(type), name, tenancy: { namespace: "default" } } };
+	return { case: "upsert", value: { resource, version: "" } };
+}
+
+/** A resource that can be copied. */
+export function original({ type }: ResourceType, name: string): Message {
+	const { cluster, incarnation } = place;
+	const origin = { region: "west", partition: "default", cluster, incarnation, uid, version: "1" };
+	const resource = { ...good(name, ""), generation: uid, origin: create(OriginSchema, origin) };
+	if (resource.id !== undefined) {
+		resource.id = { ...resource.id, type: typeOf(type) };
+	}
 	return { case: "upsert", value: { resource, version: "" } };
 }
 
@@ -63,12 +76,17 @@ class ScriptedStream {
 
 	/** Sends messages, the last of which is the last one for now, and waits until they are stored. */
 	async send(messages: readonly Message[]): Promise<void> {
-		for (const [at, message] of messages.entries()) {
-			this.#add(message, at === messages.length - 1);
-		}
+		this.push(messages);
 		await expect.poll(() => this.acknowledged, patiently).toBe(this.#sequence);
 		// What follows the last acknowledgment.
 		await new Promise((resolve) => setImmediate(resolve));
+	}
+
+	/** Sends messages, the last of which is the last one for now. */
+	push(messages: readonly Message[]): void {
+		for (const [at, message] of messages.entries()) {
+			this.#add(message, at === messages.length - 1);
+		}
 	}
 
 	end(): void {
@@ -152,7 +170,7 @@ export function offering(types: readonly ResourceType[]): GetExportResponse {
 }
 
 /** What an import of some types from a scripted region stores. Each run begins with what the former one has recorded. */
-export async function scriptedImport(types: readonly ResourceType[]) {
+export async function scriptedImport(types: readonly ResourceType[], maxCopies = 1_000) {
 	const leases = new LocalLeases();
 	const backend = createMemoryBackend({ runtime: systemRuntime, leases });
 	const clock = new FakeClock();
@@ -164,8 +182,7 @@ export async function scriptedImport(types: readonly ResourceType[]) {
 		region: "west",
 		partition: "default",
 	});
-	const open = () =>
-		ImportStore.open({ backend, runtime, fence, records, maxCopies: 1_000 }, initial);
+	const open = () => ImportStore.open({ backend, runtime, fence, records, maxCopies }, initial);
 	return {
 		clock,
 		/** The record as it is stored. */
