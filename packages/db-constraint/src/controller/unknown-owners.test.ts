@@ -1,22 +1,27 @@
 import { create } from "@bufbuild/protobuf";
 import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
 import { FakeClock } from "@plinth/runtime/testing";
+import { decorateBackend, Exhausted, type Mutation, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, make } from "../lab/lab.fixture.ts";
 import { defaultConstraintLimits } from "../node/limits.ts";
 import { UnknownOwners } from "./unknown-owners.ts";
 
-async function ownedElsewhere() {
+/** @param decorate - decorates the storage of `beta`. */
+async function ownedElsewhere(decorate?: (backend: StorageBackend) => StorageBackend) {
 	const lab = new Lab(1);
 	const alpha = await lab.add({ name: "alpha-1", service: "alpha", region: "r1", types: [Thing] });
-	const beta = await lab.add({
-		name: "beta-2",
-		service: "beta",
-		region: "r2",
-		types: [Widget],
-		foreignTypes: [Thing],
-	});
+	const beta = await lab.add(
+		{
+			name: "beta-2",
+			service: "beta",
+			region: "r2",
+			types: [Widget],
+			foreignTypes: [Thing],
+		},
+		decorate,
+	);
 	const owner = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
 	const widget = make(Widget, "w", create(WidgetSchema));
 	const { type, tenancy, name, uid } = alpha.id(Thing, "a");
@@ -32,6 +37,12 @@ async function ownedElsewhere() {
 		return status?.conditions.find(({ type }) => type === "OwnersKnown");
 	};
 	return { lab, alpha, beta, widget, known };
+}
+
+/** Whether a mutation reports whether owners are known. */
+function reportsOwners(each: Mutation): boolean {
+	const conditions = each.op === "put" ? each.resource.status.references?.conditions : undefined;
+	return conditions?.some(({ type }) => type === "OwnersKnown") ?? false;
 }
 
 describe("the pauses between questions about an owner", () => {
@@ -67,5 +78,30 @@ describe("an owner of which is not known whether it is valid", () => {
 		await lab.pass(130_000);
 		expect(await known()).toMatchObject({ state: Condition_State.TRUE });
 		expect((await beta.shadow(beta.id(Widget, "w")))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
+	it("is reported as soon as the storage has room for the report", async () => {
+		let isFull = true;
+		let refused = 0;
+		const { lab, alpha, beta, widget, known } = await ownedElsewhere((backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					if (isFull && mutations.some(reportsOwners)) {
+						refused += 1;
+						throw new Exhausted("the storage is full");
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
+		alpha.crash();
+		await lab.run(beta.write(widget));
+		await lab.pass(300_000);
+		expect(refused).toBeGreaterThan(0);
+		expect(await known()).toBeUndefined();
+		expect(beta.failures).toEqual([]);
+		isFull = false;
+		await lab.pass(120_000);
+		expect(await known()).toMatchObject({ state: Condition_State.FALSE });
 	});
 });

@@ -1,8 +1,14 @@
 import { create } from "@bufbuild/protobuf";
-import { OwnerReferenceSchema } from "@plinth/proto";
+import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
 import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { referenceTo } from "@plinth/resource";
-import { CasFailure, decorateBackend, type StorageBackend } from "@plinth/storage";
+import { type ResourceType, referenceTo } from "@plinth/resource";
+import {
+	CasFailure,
+	decorateBackend,
+	type Mutation,
+	type StorageBackend,
+	StorageUnavailable,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { deployedOf } from "../shadow/shadow.ts";
@@ -20,6 +26,30 @@ async function twoServices(backend: (backend: StorageBackend) => StorageBackend 
 	const a = await lab.run(alpha.write(make(Thing, "a", create(ThingSchema))));
 	const to = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
 	return { lab, alpha, beta, a, w: beta.id(Widget, "w"), to, uid: a.id?.uid ?? "" };
+}
+
+/** `beta` has `w`, whose owner is `a` of `alpha`. */
+async function withOwnee() {
+	const { lab, alpha, beta, w, to, uid } = await twoServices();
+	const widget = make(Widget, "w", create(WidgetSchema));
+	const { section: _, $typeName: __, ...owner } = to;
+	widget.ownerReferences = [create(OwnerReferenceSchema, { ...owner, uid })];
+	await lab.run(beta.write(widget));
+	await lab.pass(5_000);
+	expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	return { lab, alpha, beta, w };
+}
+
+const noDeployment = {
+	type: "OwnersKnown",
+	state: Condition_State.FALSE,
+	message:
+		'kept until it is known: alpha.Thing default/default/a (r1): no deployment is known that stores alpha in region "r1"',
+};
+
+/** Whether a mutation puts a resource of a type. */
+function puts({ type }: ResourceType) {
+	return (each: Mutation) => each.op === "put" && each.resource.id?.type?.kind === type.kind;
 }
 
 describe("references to a deleted deployment", () => {
@@ -57,10 +87,7 @@ describe("references to a deleted deployment", () => {
 		const { lab, alpha, beta, w, to } = await twoServices((backend) =>
 			decorateBackend(backend, {
 				commit: (mutations, options) => {
-					const isHandled = mutations.some(
-						(each) => each.op === "put" && each.resource.id?.type?.kind === Widget.type.kind,
-					);
-					if (isHandled && conflicts > 0) {
+					if (conflicts > 0 && mutations.some(puts(Widget))) {
 						conflicts -= 1;
 						throw new CasFailure([0], ["w"]);
 					}
@@ -79,6 +106,55 @@ describe("references to a deleted deployment", () => {
 		expect((await beta.read(w))?.status.references?.conditions).toMatchObject([
 			{ type: "TargetsKept", state: 2 },
 		]);
+	});
+
+	it("are cleared although the storage was unavailable", async () => {
+		let failures = 0;
+		const { lab, alpha, beta, w, to } = await twoServices((backend) =>
+			decorateBackend(backend, {
+				commit: (mutations, options) => {
+					if (failures > 0 && mutations.some(puts(Widget))) {
+						failures -= 1;
+						throw new StorageUnavailable("the storage has gone");
+					}
+					return backend.commit(mutations, options);
+				},
+			}),
+		);
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to] }))));
+		await lab.pass(5_000);
+		failures = 1;
+		lab.retire(alpha);
+		await lab.pass(60_000);
+		expect(failures).toBe(0);
+		expect(beta.failures).toEqual([expect.any(StorageUnavailable)]);
+		const expected = make(Widget, "w", create(WidgetSchema));
+		expect((await beta.read(w))?.data).toEqual(expected.data);
+	});
+
+	it("are forgotten if their resource is deleted before the record of the deletion is read", async () => {
+		const { lab, alpha, beta, w, to } = await twoServices();
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { likes: [to] }))));
+		await lab.pass(5_000);
+		const { environment } = beta.current.constraints.context;
+		const { isDeleted } = environment;
+		const read = Promise.withResolvers<void>();
+		let reads = 0;
+		Object.assign(environment, {
+			isDeleted: (uid: string) => {
+				reads += 1;
+				return read.promise.then(() => isDeleted(uid));
+			},
+		});
+		lab.retire(alpha);
+		await lab.pass(1_000);
+		expect(reads).toBe(1);
+		await lab.run(beta.delete(w));
+		read.resolve();
+		await lab.pass(60_000);
+		expect(await beta.read(w)).toBeUndefined();
+		expect(await beta.shadow(w)).toBeUndefined();
+		expect(beta.failures).toEqual([]);
 	});
 
 	it("are kept if a successor appears before the record of the deletion is read", async () => {
@@ -121,15 +197,35 @@ describe("references to a deleted deployment", () => {
 	});
 
 	it("are followed by the deletion of its ownees", async () => {
-		const { lab, alpha, beta, w, to, uid } = await twoServices();
-		const widget = make(Widget, "w", create(WidgetSchema));
-		const { section: _, $typeName: __, ...owner } = to;
-		widget.ownerReferences = [create(OwnerReferenceSchema, { ...owner, uid })];
-		await lab.run(beta.write(widget));
-		await lab.pass(5_000);
-		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		const { lab, alpha, beta, w } = await withOwnee();
 		lab.retire(alpha);
 		await lab.pass(120_000);
+		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("are not followed by the deletion of its ownees while the deployment is only absent", async () => {
+		const { lab, alpha, beta, w } = await withOwnee();
+		lab.retire(alpha);
+		lab.deleted.clear();
+		await lab.pass(600_000);
+		expect((await beta.read(w))?.ownerReferences).toHaveLength(1);
+		expect((await beta.read(w))?.status.references?.conditions).toMatchObject([noDeployment]);
+		expect(beta.failures).toEqual([]);
+	});
+
+	it("are not followed by the deletion of its ownees while the record of the deletion can't be read", async () => {
+		const { lab, alpha, beta, w } = await withOwnee();
+		const { environment } = beta.current.constraints.context;
+		const { isDeleted } = environment;
+		Object.assign(environment, {
+			isDeleted: () => Promise.reject(new Error("no meta deployment responds")),
+		});
+		lab.retire(alpha);
+		await lab.pass(600_000);
+		expect((await beta.read(w))?.status.references?.conditions).toMatchObject([noDeployment]);
+		expect(beta.failures).toEqual([]);
+		Object.assign(environment, { isDeleted });
+		await lab.pass(600_000);
 		expect(await beta.read(w)).toBeUndefined();
 	});
 });

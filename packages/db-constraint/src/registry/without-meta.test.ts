@@ -1,12 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { idOf, newUlid, referenceTo } from "@plinth/resource";
-import { systemRuntime } from "@plinth/runtime";
+import { silentLogger, systemRuntime } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { make } from "../lab/lab.fixture.ts";
 import { ResourceShadow, readRecord, recordOf } from "../shadow/shadow-records.ts";
-import { readDeploymentRecord, updateDeploymentRecord } from "../succession/deployment-record.ts";
+import {
+	deploymentRecord,
+	readDeploymentRecord,
+	updateDeploymentRecord,
+} from "../succession/deployment-record.ts";
 import { Deployment } from "./meta-types.ts";
 import { giveUpUid, keepUid } from "./own-identity.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
@@ -197,6 +201,52 @@ describe("a deployment that can't reach a meta deployment", () => {
 		await alone.stop();
 		expect((await readDeploymentRecord(backend))?.uid).toBe(next);
 		expect(registry.self.uid).toBe(uid);
+	});
+
+	it("stops once if it learns in two ways that another server has given up its uid", async () => {
+		const { lab, meta, beta } = await three();
+		const { uid, name } = beta.registry.self;
+		await beta.stop();
+		await meta.stop();
+		const { backend } = beta;
+		const attempts = Promise.withResolvers<void>();
+		let isHeld = false;
+		let reads = 0;
+		const held = decorateBackend(backend, {
+			lookup: async (id, options) => {
+				if (isHeld && id.name === deploymentRecord) {
+					await attempts.promise;
+					const read = await backend.lookup(id, options);
+					reads += 1;
+					return read;
+				}
+				return backend.lookup(id, options);
+			},
+		});
+		const error = vi.fn();
+		const logger = { ...silentLogger, error };
+		const alone = await lab.start("beta", "r1", { backend: held, controls: false, logger });
+		const { registry } = alone;
+		expect(registry.self.uid).toBe(uid);
+		expect(registry.state.kind).toBe("registering");
+		// Attempts to register wait, until the index has what another server has recorded.
+		isHeld = true;
+		const identity = { backend, runtime: systemRuntime };
+		await giveUpUid(identity, uid);
+		const next = newUlid(systemRuntime);
+		await keepUid(identity, next);
+		await whenKnown(registry, () => registry.state.kind === "deleted");
+		expect(reads).toBe(0);
+		attempts.resolve();
+		// The next attempt finds that the record has another uid. It ends before the server has stopped.
+		await vi.waitFor(() => expect(reads).toBeGreaterThan(0), { timeout: 300_000 });
+		await alone.stop();
+		const logged = error.mock.calls.filter(
+			([, message]) => message === `deployment ${name} was deleted`,
+		);
+		expect(logged).toHaveLength(1);
+		expect(registry.state.kind).toBe("deleted");
+		expect((await readDeploymentRecord(backend))?.uid).toBe(next);
 	});
 
 	it("stops once another server has given up its uid, though its index has never had that", async () => {

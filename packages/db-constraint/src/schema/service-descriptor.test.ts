@@ -1,5 +1,16 @@
-import { create } from "@bufbuild/protobuf";
-import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { create, type MessageInitShape, setExtension } from "@bufbuild/protobuf";
+import { FileOptionsSchema, OneofOptionsSchema } from "@bufbuild/protobuf/wkt";
+import {
+	FieldRulesSchema,
+	field as fieldRules,
+	OneofRulesSchema,
+	oneof as oneofRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import {
+	OnDelete,
+	ServiceVersionSchema,
+	service,
+} from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it, vi } from "vitest";
 import { otherThing, thingReferencing } from "../../testdata/other-thing.ts";
@@ -9,6 +20,38 @@ import { referenceProblems } from "./reference-fields.ts";
 import { DescriptorError, ServiceDescriptor } from "./service-descriptor.ts";
 
 const descriptor = new ServiceDescriptor({ types: [Thing] });
+
+/** The type Thing of a file with another option. */
+function thingOf(option: MessageInitShape<typeof ServiceVersionSchema>) {
+	return otherThing((file) => {
+		const options = create(FileOptionsSchema);
+		setExtension(options, service, create(ServiceVersionSchema, option));
+		file.options = options;
+	});
+}
+
+/** The type Thing whose fields `needs`, `likes` and `labels`, and whose oneof `place`, have rules of validation. */
+function thingWithRules({
+	place,
+	...fields
+}: Partial<Record<"needs" | "likes" | "labels", MessageInitShape<typeof FieldRulesSchema>>> & {
+	readonly place?: MessageInitShape<typeof OneofRulesSchema>;
+}) {
+	return otherThing((file) => {
+		const [thing] = file.messageType;
+		for (const field of thing?.field ?? []) {
+			const rules = new Map(Object.entries(fields)).get(field.name);
+			if (field.options !== undefined && rules !== undefined) {
+				setExtension(field.options, fieldRules, create(FieldRulesSchema, rules));
+			}
+		}
+		const [oneof] = thing?.oneofDecl ?? [];
+		if (oneof !== undefined && place !== undefined) {
+			oneof.options = create(OneofOptionsSchema);
+			setExtension(oneof.options, oneofRules, create(OneofRulesSchema, place));
+		}
+	});
+}
 
 describe("a service descriptor", () => {
 	it("knows service, versions and imports from the files' options", () => {
@@ -45,6 +88,83 @@ describe("a service descriptor", () => {
 			namespace: "default",
 			region: "",
 		});
+	});
+
+	it("knows the version from the files' options, or from the package", () => {
+		expect(descriptor.versions).toEqual(["v1"]);
+		const named = thingOf({ service: "alpha", version: "v7" });
+		expect(new ServiceDescriptor({ types: [named] }).versions).toEqual(["v7"]);
+	});
+
+	it("refuses options that name no service", () => {
+		expect(() => new ServiceDescriptor({ types: [thingOf({ version: "v1" })] })).toThrow(
+			"acme/alpha/v1/thing.proto: (plinth.schema.v1.service).service is required",
+		);
+	});
+
+	it("merges the imports of all files, and of all versions", () => {
+		const gamma = { service: "gamma", version: "v1", groups: ["blue", "red"] };
+		const delta = { service: "delta", version: "v1", groups: ["delta"] };
+		const more = { service: "gamma", version: "v2", groups: ["blue", "green"] };
+		const merged = { ...more, groups: ["blue", "green", "red"] };
+		const [one, same, later] = [
+			thingOf({ service: "alpha", imports: [gamma, delta] }),
+			thingOf({ service: "alpha", imports: [more] }),
+			thingOf({ service: "alpha", version: "v2", imports: [more] }),
+		];
+		const files = new ServiceDescriptor({ types: [one, same] });
+		expect(files.imports("v1")).toEqual([delta, merged]);
+		const versions = new ServiceDescriptor({ types: [one, later] });
+		expect(versions.imports("v1")).toEqual([delta, gamma]);
+		expect(versions.imports("v2")).toEqual([more]);
+		expect(versions.imports()).toEqual([delta, merged]);
+		expect(versions.serviceOfGroup("green")).toBe("gamma");
+	});
+
+	it("says of references that can't be cleared why", () => {
+		const required = thingWithRules({ needs: { required: true } });
+		const thing = create(ThingSchema, {
+			needs: referenceTo({ name: "a" }),
+			belongsTo: referenceTo({ name: "b" }),
+		});
+		const found = new ServiceDescriptor({ types: [required] }).referencesOf(
+			make(Thing, "t", thing),
+		);
+		expect(found.map(({ path, notClearable }) => [path, notClearable])).toEqual([
+			["needs", "is required"],
+			["belongs_to", undefined],
+		]);
+	});
+
+	it("refuses UNSET for references that can't be cleared", () => {
+		const thing = thingWithRules({
+			likes: { type: { case: "repeated", value: { minItems: 2n } } },
+			labels: { type: { case: "map", value: { minPairs: 3n } } },
+			place: { required: true },
+		});
+		const unset = "(plinth.schema.v1.reference).on_delete can't be UNSET: the field";
+		expect(referenceProblems(thing.schema)).toEqual([
+			`field acme.alpha.v1.Thing.likes: ${unset} needs at least 2 elements`,
+			`field acme.alpha.v1.Thing.labels: ${unset} needs at least 3 entries`,
+			`field acme.alpha.v1.Thing.shelf: ${unset} is part of place, which is required`,
+		]);
+		const none = thingWithRules({
+			likes: { type: { case: "repeated", value: { maxItems: 2n } } },
+			labels: { type: { case: "map", value: { maxPairs: 3n } } },
+			place: { required: false },
+		});
+		expect(referenceProblems(none.schema)).toEqual([]);
+	});
+
+	it("clears no references of a type that is not registered, or of data that can't be decoded", () => {
+		const likes = [referenceTo({ name: "a" })];
+		const thing = make(Thing, "t", create(ThingSchema, { likes }));
+		const cleared = descriptor.without(thing, () => true);
+		expect(cleared?.data).toMatchObject({ likes: [] });
+		const other = new ServiceDescriptor({ types: [Widget], foreignTypes: [Thing] });
+		expect(other.without(thing, () => true)).toBeUndefined();
+		const data = thing.data && { ...thing.data, value: Uint8Array.of(0x0a, 0x7f, 1) };
+		expect(descriptor.without({ ...thing, ...(data && { data }) }, () => true)).toBeUndefined();
 	});
 
 	it("changes its fingerprint with a rule", () => {

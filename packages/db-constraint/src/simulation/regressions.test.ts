@@ -13,10 +13,10 @@ import {
 	type StorageBackend,
 	StorageUnavailable,
 } from "@plinth/storage";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { guardName } from "../commit/guards.ts";
-import { Lab, make, type TransportDecorator } from "../lab/lab.fixture.ts";
+import { Lab, type LabDeployment, make, type TransportDecorator } from "../lab/lab.fixture.ts";
 import { createConstraints } from "../node/constraints.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
 import { keyOf } from "../shadow/resource-key.ts";
@@ -39,6 +39,10 @@ function idOf({ id }: Resource): ID {
 		throw new Error("a resource without an ID");
 	}
 	return id;
+}
+
+function nameOf(mutation: Mutation): string {
+	return (mutation.op === "put" ? mutation.resource.id : mutation.id)?.name ?? "";
 }
 
 interface Flags {
@@ -173,41 +177,81 @@ describe("an owner that must reference its ownee", () => {
 	});
 });
 
+/**
+ * `ownee`, whose owner must reference it, and does not. The last query is due 30 s after the first one.
+ *
+ * @param meanwhile - a write after that query, before its pass reads the ownee.
+ */
+async function afterLastQuery(meanwhile: (alpha: LabDeployment, owner: ID) => Promise<unknown>) {
+	const lab = new Lab(1);
+	let isAsked = false;
+	let next: (() => Promise<unknown>) | undefined;
+	const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+	const alpha = await lab.add(spec, (backend) =>
+		decorateBackend(backend, {
+			commit: (mutations, options) => {
+				// The query changes the guard of the ownee.
+				isAsked ||=
+					lab.runtime.clock.monotonic() > 29_900 &&
+					mutations.some((each) => each.op === "put" && each.resource.id?.name.startsWith("guard"));
+				return backend.commit(mutations, options);
+			},
+			lookup: async (id, options) => {
+				const now = id.name === "ownee" && isAsked ? next : undefined;
+				if (now !== undefined) {
+					next = undefined;
+					await now();
+					commits.mockClear();
+				}
+				return backend.lookup(id, options);
+			},
+		}),
+	);
+	const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+	await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
+	// This deployment is a source already: another reference from it leaves the ownee's shadow as it is.
+	await lab.run(alpha.write(thing("other", { likes: [to("ownee")] })));
+	/** What this server commits after that write, also what fails. */
+	const commits = vi.spyOn(alpha.store, "commit");
+	next = () => meanwhile(alpha, owner);
+	await lab.pass(120_000);
+	expect(next).toBeUndefined();
+	expect(alpha.failures).toEqual([]);
+	const changed = commits.mock.calls.flatMap(([mutations]) => mutations.map(nameOf));
+	return { alpha, ownee: alpha.id(Thing, "ownee"), changed };
+}
+
 describe("an ownee that its owner must reference", () => {
 	it("stays if its owner is saved with the reference after the last query", async () => {
-		const lab = new Lab(1);
-		let isAsked = false;
-		let meanwhile: (() => Promise<unknown>) | undefined;
-		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
-		const alpha = await lab.add(spec, (backend) =>
-			decorateBackend(backend, {
-				commit: (mutations, options) => {
-					// The last query is due 30 s after the first one; it changes the guard of the ownee.
-					isAsked ||=
-						lab.runtime.clock.monotonic() > 29_900 &&
-						mutations.some(
-							(each) => each.op === "put" && each.resource.id?.name.startsWith("guard"),
-						);
-					return backend.commit(mutations, options);
-				},
-				lookup: async (id, options) => {
-					const now = id.name === "ownee" && isAsked ? meanwhile : undefined;
-					if (now !== undefined) {
-						meanwhile = undefined;
-						await now();
-					}
-					return backend.lookup(id, options);
-				},
-			}),
+		const { alpha, ownee } = await afterLastQuery((alpha) =>
+			alpha.write(thing("owner", { likes: [to("ownee")] })),
 		);
-		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
-		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { requiresOwnerReference: true })));
-		// This deployment is a source already: another reference from it leaves the ownee's shadow as it is.
-		await lab.run(alpha.write(thing("other", { likes: [to("ownee")] })));
-		meanwhile = () => alpha.write(thing("owner", { likes: [to("ownee")] }));
-		await lab.pass(120_000);
-		expect(meanwhile).toBeUndefined();
-		expect(await alpha.read(alpha.id(Thing, "ownee"))).toBeDefined();
+		expect(await alpha.read(ownee)).toBeDefined();
+	});
+
+	it("stays if it is saved without its owner after the last query", async () => {
+		const { alpha, ownee, changed } = await afterLastQuery((alpha) => alpha.write(thing("ownee")));
+		expect(await alpha.read(ownee)).toMatchObject({ ownerReferences: [] });
+		expect(changed).not.toContain("ownee");
+	});
+
+	it("is not deleted once more if it is deleted after the last query", async () => {
+		const { alpha, ownee, changed } = await afterLastQuery(async (alpha) => {
+			await alpha.write(thing("other"));
+			await alpha.delete(alpha.id(Thing, "ownee"));
+		});
+		expect(await alpha.read(ownee)).toBeUndefined();
+		expect(changed).not.toContain("ownee");
+	});
+
+	it("stays if it is deleted and created again after the last query", async () => {
+		const { alpha, ownee, changed } = await afterLastQuery(async (alpha, owner) => {
+			await alpha.write(thing("other"));
+			await alpha.delete(alpha.id(Thing, "ownee"));
+			await alpha.write(ownedBy(thing("ownee"), owner));
+		});
+		expect((await alpha.read(ownee))?.ownerReferences).toHaveLength(1);
+		expect(changed).not.toContain("ownee");
 	});
 });
 
@@ -369,39 +413,84 @@ describe("a cascade", () => {
 	});
 });
 
+/**
+ * `ownee`, whose owner was deleted, and is queried for the last time.
+ *
+ * @param meanwhile - a write when the pass of that query has begun.
+ */
+async function duringLastQuery({
+	flags,
+	meanwhile,
+}: {
+	readonly flags?: Flags;
+	readonly meanwhile: (alpha: LabDeployment, owner: ID) => Promise<unknown>;
+}) {
+	const lab = new Lab(1);
+	let next: (() => Promise<unknown>) | undefined;
+	const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
+	const alpha = await lab.add(spec, (backend) =>
+		decorateBackend(backend, {
+			lookup: async (id, options) => {
+				const now = id.name === "ownee" ? next : undefined;
+				if (now !== undefined) {
+					next = undefined;
+					await now();
+				}
+				return backend.lookup(id, options);
+			},
+		}),
+	);
+	const owner = idOf(await lab.run(alpha.write(thing("owner"))));
+	await lab.run(alpha.write(ownedBy(thing("ownee"), owner, flags)));
+	await lab.pass(5_000);
+	await lab.run(alpha.delete(owner));
+	const ownee = alpha.id(Thing, "ownee");
+	const notValid = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
+	for (let passed = 0; passed < 120 && (await notValid()) !== 2; passed++) {
+		await lab.pass(1_000);
+	}
+	expect(await notValid()).toBe(2);
+	// The last query is due 30 s after the first one. Its pass starts with the current shadow, and reads the
+	// resource only afterwards.
+	await lab.pass(34_900 - lab.runtime.clock.monotonic());
+	next = () => meanwhile(alpha, owner);
+	await lab.pass(300_000);
+	expect(next).toBeUndefined();
+	expect(alpha.failures).toEqual([]);
+	return { alpha, ownee };
+}
+
 describe("an owner reference that changes while its owner is queried", () => {
 	it("is checked again", async () => {
-		const lab = new Lab(1);
-		let meanwhile: (() => Promise<unknown>) | undefined;
-		const spec = { name: "alpha", service: "alpha", region: "r1", types: [Thing] };
-		const alpha = await lab.add(spec, (backend) =>
-			decorateBackend(backend, {
-				lookup: async (id, options) => {
-					const now = id.name === "ownee" ? meanwhile : undefined;
-					if (now !== undefined) {
-						meanwhile = undefined;
-						await now();
-					}
-					return backend.lookup(id, options);
-				},
-			}),
-		);
-		const owner = idOf(await lab.run(alpha.write(thing("owner"))));
-		await lab.run(alpha.write(ownedBy(thing("ownee"), owner, { unsetOnDelete: true })));
-		await lab.pass(5_000);
-		await lab.run(alpha.delete(owner));
-		const ownee = alpha.id(Thing, "ownee");
-		const notValid = async () => (await alpha.shadow(ownee))?.metaOwners[0]?.notValidAnswers;
-		for (let passed = 0; passed < 120 && (await notValid()) !== 2; passed++) {
-			await lab.pass(1_000);
-		}
-		expect(await notValid()).toBe(2);
-		// The last query is due 30 s after the first one. Its pass starts with the current shadow, and reads the
-		// resource only afterwards.
-		await lab.pass(34_900 - lab.runtime.clock.monotonic());
-		meanwhile = () => alpha.write(ownedBy(thing("ownee"), owner));
-		await lab.pass(300_000);
-		expect(meanwhile).toBeUndefined();
+		const { alpha, ownee } = await duringLastQuery({
+			flags: { unsetOnDelete: true },
+			meanwhile: (alpha, owner) => alpha.write(ownedBy(thing("ownee"), owner)),
+		});
+		expect(await alpha.read(ownee)).toBeUndefined();
+	});
+
+	it("is forgotten if the ownee is saved without it", async () => {
+		const { alpha, ownee } = await duringLastQuery({
+			meanwhile: (alpha) => alpha.write(thing("ownee")),
+		});
+		expect(await alpha.read(ownee)).toMatchObject({ ownerReferences: [] });
+	});
+
+	it("is forgotten if the ownee is saved with another owner", async () => {
+		const { alpha, ownee } = await duringLastQuery({
+			meanwhile: async (alpha) => {
+				const other = idOf(await alpha.write(thing("other")));
+				await alpha.write(ownedBy(thing("ownee"), other));
+			},
+		});
+		expect((await alpha.read(ownee))?.ownerReferences).toMatchObject([{ name: "other" }]);
+		expect((await alpha.shadow(ownee))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
+	it("is forgotten if the ownee is deleted", async () => {
+		const { alpha, ownee } = await duringLastQuery({
+			meanwhile: (alpha) => alpha.delete(alpha.id(Thing, "ownee")),
+		});
 		expect(await alpha.read(ownee)).toBeUndefined();
 	});
 });
@@ -425,9 +514,7 @@ describe("a write with several foreign targets", () => {
 		await lab.run(alpha.write(thing("b")));
 		commits.length = 0;
 		await lab.run(beta.write(widget("w", { needs: to("a"), likes: [to("b")] })));
-		const names = (mutations: readonly Mutation[]) =>
-			mutations.map((each) => (each.op === "put" ? each.resource.id : each.id)?.name ?? "");
-		const write = commits.map(names).find((all) => all.includes("w")) ?? [];
+		const write = commits.map((all) => all.map(nameOf)).find((all) => all.includes("w")) ?? [];
 		expect(write.filter((name) => guards.has(name)).sort()).toEqual([...guards].sort());
 	});
 });
