@@ -103,7 +103,7 @@ export class RegistryView {
 			return;
 		}
 		this.#changed();
-		this.#removes(change, resource, known);
+		this.#updateRemoved(change, resource, known);
 		update(contents.resources, uid, change === "stored" ? resource : undefined);
 		if (group === Deployment.type.group && kind === Deployment.type.kind) {
 			update(contents.deployments, uid, change === "stored" ? deploymentOf(resource) : undefined);
@@ -132,7 +132,7 @@ export class RegistryView {
 		}
 		for (const uid of contents[type].keys()) {
 			if (!uids.has(uid)) {
-				this.#removes("removed", contents.resources.get(uid));
+				this.#updateRemoved("removed", contents.resources.get(uid));
 				contents[type].delete(uid);
 				contents.resources.delete(uid);
 				contents.newest.delete(uid);
@@ -141,7 +141,10 @@ export class RegistryView {
 		}
 	}
 
-	#removes(change: "stored" | "removed", ...versions: readonly (Resource | undefined)[]): void {
+	#updateRemoved(
+		change: "stored" | "removed",
+		...versions: readonly (Resource | undefined)[]
+	): void {
 		for (const { id, version } of versions.flatMap((each) => each ?? [])) {
 			const uid = id?.uid ?? "";
 			const before = this.#removed.get(uid) ?? "";

@@ -57,7 +57,7 @@ export function explainDeletion(
 	return undefined;
 }
 
-/** Whether the target of a reference is being deleted, or was by a predecessor of its deployment. */
+/** Whether the target of a reference is being deleted, was by a predecessor of its deployment, or is gone since. */
 function isBeingDeleted(
 	records: Records,
 	{ deployment }: TrackedResource,
@@ -71,7 +71,11 @@ function isBeingDeleted(
 			keyString(each.target) === text &&
 			records.wasDeleting(deployment, target, uid, each.deploymentUid),
 	);
-	return records.isDeleting(text, uid) || (wasDeleting ?? false);
+	return (
+		records.isDeleting(text, uid) ||
+		records.wasDeleted(deployment, target, uid) ||
+		(wasDeleting ?? false)
+	);
 }
 
 /** Whether a reference was established under a uid of its target's deployment that was deleted. */

@@ -199,6 +199,9 @@ export class Observer {
 		this.#shadowsBefore.set(known, before);
 		if (shadow === undefined) {
 			this.records.shadows.delete(known);
+			if (before?.lifecycle === Lifecycle.DELETING) {
+				this.records.deleted.add(before.uid);
+			}
 		} else {
 			this.records.shadows.set(known, shadow);
 		}

@@ -27,6 +27,8 @@ export class Records {
 	readonly byUid = new Map<string, TrackedResource>();
 	/** By `keyString` of their resource. */
 	readonly shadows = new Map<string, Shadow>();
+	/** The uids of the incarnations that are gone, and were irrevocably being deleted. */
+	readonly deleted = new Set<string>();
 	/** The resources that reference a target, by `keyString`s. */
 	readonly #referrers = new Map<string, Set<string>>();
 	/** Namespaces that are being deleted, as `deployment/namespace`. */
@@ -106,6 +108,16 @@ export class Records {
 		const storage = this.storageOf(target);
 		const before = storage && this.identities.get(storage)?.lastStates.get(deploymentUid);
 		return before?.deleting.has(targetUid) ?? false;
+	}
+
+	/**
+	 * Whether an incarnation was irrevocably deleted, and is gone before the rules of a reference to it were applied. Its
+	 * deployment waits for that, unless the Deployment of the one with the reference was deleted, whose servers may not know yet.
+	 */
+	wasDeleted(referrer: SimulatedDeployment, target: ResourceKey, targetUid: string): boolean {
+		const storage = this.storageOf(target);
+		const refused = storage && this.identities.get(storage)?.refused;
+		return this.deleted.has(targetUid) && (refused?.has(this.identityOf(referrer).uid) ?? false);
 	}
 
 	/** Whether the deployment of a target had a uid that was deleted. */
