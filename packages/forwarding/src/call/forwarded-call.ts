@@ -28,6 +28,7 @@ import { RequestBody } from "./request-body.ts";
  *   a server was lost after that     ─▶ the response ends with Unavailable, or by a reset
  *       and the call is a watch      ─▶ it goes on at another server, where the last one was cut off
  *   a server has reset the call      ─▶ the call is reset
+ *       and one before may have executed it ─▶ Unavailable: it may have been executed
  *   the client is gone               ─▶ the stream to the server is reset
  *
  * {@link CallAttempts} sends it, {@link CallExecution} knows what servers may have done, {@link MovingWatch} is what a watch
@@ -303,8 +304,11 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 			server.health.connectionLost(end.reason);
 		}
 		if (end.kind === "reset") {
-			// As it came. The server has decided so.
-			if (this.#isOpen) {
+			if (this.#execution.isUncertain && !this.#response.hasBegun) {
+				// A reset can't say that a server before this one may have executed the call.
+				this.fail(this.#execution.unavailable(`${server.address} has reset the call`));
+			} else if (this.#isOpen) {
+				// As it came. The server has decided so.
 				this.#close("failed");
 				this.#response.reset(end.code);
 			}

@@ -17,6 +17,8 @@ export class UpstreamStream implements Http2ClientStream {
 	readonly unsentBytes = 0;
 	readonly isLocalEnded = true;
 	isClosed = false;
+	/** Why the connection has ended, once it has. */
+	failure: ConnectError | undefined;
 	/** How often the agent has reset it. */
 	resets = 0;
 	#handler: ResponseHandler | undefined;
@@ -45,7 +47,14 @@ export class UpstreamStream implements Http2ClientStream {
 	/** The connection is lost. */
 	lose(): void {
 		this.isClosed = true;
+		this.failure = new ConnectError("the connection was lost", Code.Unavailable);
 		this.call.onReset(errorCode.internalError, "connection");
+	}
+
+	/** The server resets the call. */
+	resetByServer(code: number): void {
+		this.isClosed = true;
+		this.call.onReset(code, "peer");
 	}
 }
 
@@ -60,11 +69,13 @@ function serverOf(address: string, session: unknown): Server {
 }
 
 /** A server with that stream, whose connection can be lost. */
-export function serverWith(stream: UpstreamStream): Server {
-	return serverOf("a", {
+export function serverWith(stream: UpstreamStream, address = "a"): Server {
+	return serverOf(address, {
 		open: (_: unknown, handler: ResponseHandler) => stream.opened(handler),
-		...{ arrived() {}, closed() {}, isReady: true, scheme: "http", host: "a" },
-		failure: new ConnectError("the connection was lost", Code.Unavailable),
+		...{ arrived() {}, closed() {}, isReady: true, scheme: "http", host: address },
+		get failure() {
+			return stream.failure;
+		},
 	});
 }
 
