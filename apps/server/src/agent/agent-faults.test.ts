@@ -146,12 +146,16 @@ describe("a call that no server has begun", () => {
 });
 
 describe("a server that is Unavailable", () => {
-	it("is replaced for reads, but not for writes", async () => {
-		const unavailable = await startUpstream((stream) => {
+	/** Responds with Unavailable to all calls, and is ready. */
+	const startUnavailable = () =>
+		startUpstream((stream) => {
 			stream.resume();
 			stream.respond({ ":status": 503, "content-type": "application/json" });
 			stream.end('{"code":"unavailable","message":"from the server"}');
 		});
+
+	it("is replaced for reads, but not for writes", async () => {
+		const unavailable = await startUnavailable();
 		const other = await startUpstream(respondWith({ found: true }));
 		const agent = await startReadyAgent([unavailable.address, other.address]);
 		// After the first Unavailable, the other server is preferred.
@@ -159,11 +163,21 @@ describe("a server that is Unavailable", () => {
 		expect(new Set(outcomes.map(({ body }) => body))).toEqual(
 			new Set(['{"code":"unavailable","message":"from the server"}', '{"found":true}']),
 		);
-		await readiness(agent.address, new RegExp(`${unavailable.address}: ready`));
-		for (let count = 0; count < 2; count += 1) {
+		// Until a check has found that it is ready.
+		while (unavailable.calls.length < 2) {
 			expect((await call(agent.address, read)).status).toBe("200");
 		}
 		expect(unavailable.calls.map((headers) => headers[":path"])).toEqual([write, read]);
+	});
+
+	it("stays ready for all callers, however many calls it refuses", async () => {
+		const { address, calls } = await startUnavailable();
+		const agent = await startReadyAgent([address]);
+		for (let count = 0; count < 10; count += 1) {
+			expect((await call(agent.address, write)).status).toBe("503");
+		}
+		expect(calls).toHaveLength(10);
+		await readiness(agent.address, new RegExp(`^ready\n${address}: ready`));
 	});
 });
 

@@ -212,8 +212,6 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 				this.sendAgain(why, "");
 				return;
 			}
-		} else {
-			server.health.responded();
 		}
 		if (this.#response.hasBegun) {
 			this.#watch?.respondedAgain(server.address, head);

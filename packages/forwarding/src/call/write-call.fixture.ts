@@ -62,7 +62,7 @@ export class UpstreamStream implements Http2ClientStream {
 function serverOf(address: string, session: unknown): Server {
 	const health = {
 		state: "healthy",
-		...{ responded() {}, wasUnavailable() {}, connectionLost() {}, connectionFailed() {} },
+		...{ wasUnavailable() {}, connectionLost() {}, connectionFailed() {} },
 	};
 	const place = { session: () => session, leave() {} };
 	return { address, health, take: () => place } as unknown as Server;

@@ -6,8 +6,9 @@ function server(
 	name: string,
 	state: HealthState,
 	calls = 0,
+	isPreferred = state === "healthy",
 ): Candidate & { readonly name: string } {
-	return { name, calls, health: { state } };
+	return { name, calls, health: { state, isPreferred } };
 }
 
 const none: ReadonlySet<never> = new Set();
@@ -18,6 +19,12 @@ describe("the server for a call", () => {
 		for (let start = 0; start < servers.length; start += 1) {
 			expect(chooseServer(servers, none, start)?.name).toBe("b");
 		}
+	});
+
+	it("is one that has not responded with Unavailable since its last check, if there is one", () => {
+		const [a, b] = [server("a", "healthy", 0, false), server("b", "healthy", 9)];
+		expect(chooseServer([a, b], none, 0)).toBe(b);
+		expect(chooseServer([a], none, 0)).toBe(a);
 	});
 
 	it("alternates between equal ones", () => {

@@ -4,13 +4,11 @@ import { getsCalls } from "./server-health.ts";
 /** The parts of a server that decide who gets a call. */
 export interface Candidate {
 	readonly calls: number;
-	readonly health: Pick<Server["health"], "state">;
+	readonly health: Pick<Server["health"], "state" | "isPreferred">;
 }
 
-const ranks = { healthy: 0, unknown: 1, new: 2, ejected: 2 } as const;
-
 /**
- * The server for a call: of those that get calls, the healthy one with the fewest open calls. Servers that the call
+ * The server for a call: of those that get calls, the preferred one with the fewest open calls. Servers that the call
  * was sent to before come last. `undefined` if there is none.
  *
  * @param start - the position of the server that is preferred among equal ones.
@@ -36,7 +34,7 @@ export function chooseServer<Kind extends Candidate>(
 function isBetter<Kind extends Candidate>(a: Kind, b: Kind, tried: ReadonlySet<Kind>): boolean {
 	const difference =
 		Number(tried.has(a)) - Number(tried.has(b)) ||
-		ranks[a.health.state] - ranks[b.health.state] ||
+		Number(b.health.isPreferred) - Number(a.health.isPreferred) ||
 		a.calls - b.calls;
 	return difference < 0;
 }

@@ -95,26 +95,42 @@ describe("the health of a server", () => {
 		expect(health.lastError).toContain("3000 ms");
 	});
 
-	it("fails with several responses of Unavailable in a row, but not with single ones", async () => {
-		const { clock, events, health } = start({ ready: true });
+	it("keeps its calls while its checks succeed, however many calls get Unavailable", async () => {
+		const { clock, checks, events, health } = start({ ready: true });
 		await clock.advanceAsync(0);
-		for (let count = 0; count < 5; count += 1) {
+		for (let count = 0; count < 1_000; count += 1) {
 			health.wasUnavailable();
-			health.wasUnavailable();
-			health.responded();
+			expect(health).toMatchObject({ state: "healthy", isPreferred: false });
+			await clock.advanceAsync(200);
 		}
-		expect(health.state).toBe("unknown");
-		for (let count = 0; count < defaultHealthOptions.unavailableInRow; count += 1) {
-			health.wasUnavailable();
-		}
-		expect(health.state).toBe("ejected");
-		expect(events.at(-1)).toMatch(/^ejected: it responded with Unavailable to 3 calls in a row/);
+		await clock.advanceAsync(500);
+		expect({ isPreferred: health.isPreferred, events }).toEqual({
+			isPreferred: true,
+			events: ["returned"],
+		});
+		expect(Math.min(...pausesOf(checks))).toBeGreaterThanOrEqual(500);
+	});
+
+	it("fails with the check that follows a response of Unavailable", async () => {
+		const result = { ready: true };
+		const { clock, events, health } = start(result);
+		await clock.advanceAsync(1_000);
+		result.ready = false;
+		health.wasUnavailable();
+		expect(health).toMatchObject({
+			...{ state: "healthy", isPreferred: false },
+			lastError: "it responded with Unavailable",
+		});
+		await clock.advanceAsync(0);
+		expect({ state: health.state, events }).toEqual({
+			state: "ejected",
+			events: ["returned", "ejected: not ready"],
+		});
 	});
 
 	it.each([
 		["a lost connection", (health: ServerHealth) => health.connectionLost("lost")],
 		["GOAWAY", (health: ServerHealth) => health.goawayReceived()],
-		["Unavailable", (health: ServerHealth) => health.wasUnavailable()],
 	])("is unknown after %s, until a check that follows soon", async (_name, happens) => {
 		const { clock, checks, events, health } = start({ ready: true });
 		await clock.advanceAsync(1_000);

@@ -31,8 +31,6 @@ export interface HealthOptions {
 	readonly longestPauseMs: number;
 	/** After this time without an ejection, the next pause is the first one again. */
 	readonly forgivenAfterMs: number;
-	/** So many responses of Unavailable in a row eject a server. */
-	readonly unavailableInRow: number;
 }
 
 export const defaultHealthOptions: HealthOptions = {
@@ -41,7 +39,6 @@ export const defaultHealthOptions: HealthOptions = {
 	firstPauseMs: 500,
 	longestPauseMs: 15_000,
 	forgivenAfterMs: 30_000,
-	unavailableInRow: 3,
 };
 
 /** No check begins earlier after the last one, whatever calls report. In milliseconds. */
@@ -54,15 +51,19 @@ const lateInRow = 2;
  * The health of one server, by active checks and by what calls report:
  *
  * ```
- *          a check succeeds                  a check or connection fails, Unavailable in a row
- * unknown ─────────────────▶ healthy ─────────────────────────────────────────────────────────▶ ejected
- *    ▲                        │  ▲                                                                 │
- *    └── connection lost, ────┘  └────────────── a check succeeds, after a pause ──────────────────┘
- *        GOAWAY, Unavailable once,
+ *          a check succeeds               a check or connection fails
+ * unknown ─────────────────▶ healthy ────────────────────────────────────▶ ejected
+ *    ▲                        │  ▲                                            │
+ *    └── connection lost, ────┘  └────── a check succeeds, after a pause ─────┘
+ *        GOAWAY,
  *        a late check
  * ```
  *
- * A server that is `new` becomes healthy or ejected by its first check.
+ * An `unknown` server is ejected like a healthy one. A server that is `new` becomes healthy or ejected by its first check.
+ *
+ * A response of Unavailable changes no state: the server may be stopping, or one method may be unable to reach what it needs
+ * while all others work. A check follows soon, which fails if the server stops, and until it ends, other servers are
+ * preferred.
  *
  * Invariant: until `close`, either a check runs or the timer for the next one is set.
  */
@@ -77,7 +78,8 @@ export class ServerHealth {
 	#lastError = "it was not checked yet";
 	/** Whether the server was reported as returned, and not as ejected since. */
 	#isReported = false;
-	#unavailableInRow = 0;
+	/** Whether it has responded with Unavailable since the last check. */
+	#isInDoubt = false;
 	#lateInRow = 0;
 	#healthySinceMs = 0;
 	#lastCheckMs = Number.NEGATIVE_INFINITY;
@@ -106,6 +108,11 @@ export class ServerHealth {
 
 	get state(): HealthState {
 		return this.#state;
+	}
+
+	/** Whether it gets calls rather than servers that are not preferred. */
+	get isPreferred(): boolean {
+		return this.#state === "healthy" && !this.#isInDoubt;
 	}
 
 	/** The last thing that went wrong. */
@@ -140,17 +147,11 @@ export class ServerHealth {
 
 	/** The server has responded with Unavailable. */
 	wasUnavailable(): void {
-		this.#unavailableInRow += 1;
-		if (this.#unavailableInRow >= this.#options.unavailableInRow) {
-			this.#eject(`it responded with Unavailable to ${this.#unavailableInRow} calls in a row`);
-		} else {
-			this.#suspect("it responded with Unavailable");
+		if (getsCalls(this.#state)) {
+			this.#lastError = "it responded with Unavailable";
+			this.#isInDoubt = true;
+			this.checkSoon();
 		}
-	}
-
-	/** The server has responded with anything else. */
-	responded(): void {
-		this.#unavailableInRow = 0;
 	}
 
 	/** Checks the server without waiting for the end of its pause, at most twice a second. */
@@ -183,6 +184,7 @@ export class ServerHealth {
 		this.#isChecking = true;
 		const { result, isLate } = await this.#result();
 		this.#isChecking = false;
+		this.#isInDoubt = false;
 		this.#lastCheckMs = this.#clock.monotonic();
 		if (this.#closing.signal.aborted) {
 			return;
@@ -225,7 +227,6 @@ export class ServerHealth {
 		if (!this.#isReported) {
 			this.#isReported = true;
 			this.#healthySinceMs = nowMs;
-			this.#unavailableInRow = 0;
 			// Calls may be sent to it at once.
 			this.#events.returned();
 		} else if (nowMs - this.#healthySinceMs >= this.#options.forgivenAfterMs) {
@@ -241,7 +242,6 @@ export class ServerHealth {
 		}
 		this.#state = "ejected";
 		this.#isReported = false;
-		this.#unavailableInRow = 0;
 		this.#events.ejected(reason);
 		if (!this.#isChecking) {
 			this.#checkIn(this.#pauses.nextDelayMs());
