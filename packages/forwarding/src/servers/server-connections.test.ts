@@ -89,3 +89,37 @@ it("puts no more calls on a connection than servers usually accept, before this 
 	const [first, ...others] = await Promise.all(sessions);
 	expect(others.filter((session) => session !== first)).toHaveLength(1);
 });
+
+it("puts no more calls on a new connection than the server accepts on the others", async () => {
+	const { connections } = await start({ maxConcurrentStreams: 2 });
+	const first = await settled(connections.take(), 2);
+	expect(await connections.take().session()).toBe(first);
+	const second = await connections.take().session();
+	// It is connected, and its SETTINGS have not arrived. No more than two calls share the third one, which is not connected.
+	const sessions = [1, 2, 3].map(() => connections.take().session());
+	expect(sessions[0]).toBe(second);
+	const [third, fourth] = await Promise.all(sessions.slice(1));
+	expect(fourth).toBe(third);
+	expect(third).not.toBe(second);
+});
+
+it.each([2, 0])(
+	"remembers that a server accepts %i calls, and tries one if that is none",
+	async (limit) => {
+		const { connections, sessions } = await start({ maxConcurrentStreams: limit });
+		const place = connections.take();
+		const session = await settled(place, limit);
+		// As checks do all the time.
+		const check = connections.take("check");
+		await Promise.resolve(check.session()).catch(() => {});
+		check.leave();
+		sessions[0]?.destroy();
+		await expect.poll(() => session.isReady, { timeout: 300_000 }).toBe(false);
+		place.leave();
+		const together = Math.max(1, limit);
+		const taken = Array.from({ length: together + 1 }, () => connections.take().session());
+		const [first, ...others] = await Promise.all(taken);
+		expect(first).not.toBe(session);
+		expect(others.filter((other) => other === first)).toHaveLength(together - 1);
+	},
+);

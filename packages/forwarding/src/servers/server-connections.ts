@@ -7,7 +7,7 @@ import type { Connections, Place, Purpose } from "./server-network.ts";
 /** The calls that share a connection, before another one is opened. */
 const callsPerConnection = 128;
 
-/** The calls of a connection whose server has not declared a limit: RFC 9113 recommends no smaller one. */
+/** The calls of a connection to a server that has declared no limit on any: RFC 9113 recommends no smaller one. */
 const callsBeforeSettings = 100;
 
 /**
@@ -59,6 +59,8 @@ export class ServerConnections implements Connections {
 	readonly #connections: Shared[] = [];
 	/** For checks while the others are full. */
 	#spare: Shared | undefined;
+	/** The calls of a connection for which the server has declared no limit yet: no more than on the others. */
+	#assumedLimit = callsBeforeSettings;
 
 	constructor({ authority, tls, runtime, onGoaway, maxConnections }: ServerConnectionsOptions) {
 		this.#authority = authority;
@@ -69,6 +71,7 @@ export class ServerConnections implements Connections {
 	}
 
 	take(purpose: Purpose = "call"): Place {
+		this.#assumeLimit();
 		const shared = this.#fullestWithRoom() ?? this.#add(purpose);
 		if (shared === undefined) {
 			return { session: () => Promise.reject(this.#noRoom()), leave: () => {} };
@@ -91,8 +94,7 @@ export class ServerConnections implements Connections {
 	#fullestWithRoom(): Shared | undefined {
 		let fullest: Shared | undefined;
 		for (const shared of this.#connections) {
-			const limit = declaredLimit(shared) ?? callsBeforeSettings;
-			const hasRoom = shared.calls < Math.min(limit, callsPerConnection);
+			const hasRoom = shared.calls < Math.min(this.#limitOf(shared), callsPerConnection);
 			if (hasRoom && (fullest === undefined || shared.calls > fullest.calls)) {
 				fullest = shared;
 			}
@@ -104,9 +106,22 @@ export class ServerConnections implements Connections {
 		return this.#spare === undefined ? this.#connections : [...this.#connections, this.#spare];
 	}
 
-	/** The smallest limit of calls that the server has declared for an open connection. */
+	/** The smallest limit of calls on a connection. */
 	get #limit(): number {
-		return Math.min(...this.#all.map((shared) => declaredLimit(shared) ?? callsBeforeSettings));
+		return Math.min(...this.#all.map((shared) => this.#limitOf(shared)));
+	}
+
+	#limitOf(shared: Shared): number {
+		return declaredLimit(shared) ?? this.#assumedLimit;
+	}
+
+	/** Calls beyond the limit would wait on their connection while others have room, or another server. */
+	#assumeLimit(): void {
+		const declared = this.#all.flatMap((shared) => declaredLimit(shared) ?? []);
+		if (declared.length > 0) {
+			// A server that accepted no calls may do so now: one call finds out.
+			this.#assumedLimit = Math.max(1, Math.min(callsBeforeSettings, ...declared));
+		}
 	}
 
 	/** Adds a connection, or returns the spare one; `undefined` if the call can't have one. */
@@ -148,7 +163,7 @@ export class ServerConnections implements Connections {
 	}
 }
 
-/** The calls that the server accepts on a connection; `undefined` if it is not open. */
-function declaredLimit({ connection }: Shared): number | undefined {
-	return connection.current?.maxConcurrentCalls;
+/** The calls that the server accepts on a connection; `undefined` if it is not open, or its SETTINGS have not arrived. */
+function declaredLimit({ connection: { current } }: Shared): number | undefined {
+	return current?.speaksHttp2 === true ? current.maxConcurrentCalls : undefined;
 }
