@@ -6,6 +6,7 @@ import {
 	type ScannedMessage,
 	type ScannedResource,
 	unknownEvent,
+	unreadResource,
 	type WatchMethod,
 } from "./scanned-message.ts";
 
@@ -14,7 +15,7 @@ const fields = {
 	event: { upsert: 1, delete: 2, endOfSnapshot: 3, bookmark: 100, version: 101 },
 	change: { resource: 1 },
 	resource: { id: 1, version: 3 },
-	id: { name: 2, tenancy: 4 },
+	id: { name: 2, tenancy: 4, region: 100 },
 	tenancy: { partition: 1, namespace: 2 },
 	setEvent: { watchId: 1, event: 2, end: 3 },
 	end: { code: 1 },
@@ -84,7 +85,7 @@ function scanEvent(bytes: Uint8Array, from: number, to: number): ScannedEvent {
 }
 
 function scanChange(bytes: Uint8Array, from: number, to: number): ScannedResource {
-	const resource: ScannedResource = { name: "", partition: "", namespace: "", version: "" };
+	const resource = unreadResource();
 	visitFields(bytes, from, to, (number, start, end) => {
 		if (number === fields.change.resource) {
 			scanResource(bytes, start, end, resource);
@@ -112,6 +113,8 @@ function scanId(bytes: Uint8Array, from: number, to: number, resource: ScannedRe
 	visitFields(bytes, from, to, (number, start, end) => {
 		if (number === fields.id.name) {
 			resource.name = text(bytes, start, end);
+		} else if (number === fields.id.region) {
+			resource.region = text(bytes, start, end);
 		} else if (number === fields.id.tenancy) {
 			visitFields(bytes, start, end, (unit, unitStart, unitEnd) => {
 				if (unit === fields.tenancy.partition) {

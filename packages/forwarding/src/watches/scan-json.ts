@@ -6,6 +6,7 @@ import {
 	type ScannedMessage,
 	type ScannedResource,
 	unknownEvent,
+	unreadResource,
 	type WatchMethod,
 } from "./scanned-message.ts";
 
@@ -69,7 +70,7 @@ function scanEvent(
 		switch (name) {
 			case "upsert":
 			case "delete": {
-				const resource: ScannedResource = { name: "", partition: "", namespace: "", version: "" };
+				const resource = unreadResource();
 				const changeEnd = visitMembers(bytes, start, (member, memberStart) =>
 					member === "resource"
 						? scanResource(bytes, memberStart, resource)
@@ -112,9 +113,9 @@ function scanResource(bytes: Uint8Array, from: number, resource: ScannedResource
 
 function scanId(bytes: Uint8Array, from: number, resource: ScannedResource): number {
 	return visitMembers(bytes, from, (name, start) => {
-		if (name === "name") {
+		if (name === "name" || name === "region") {
 			const { value, end } = stringAt(bytes, start);
-			resource.name = value;
+			resource[name] = value;
 			return end;
 		}
 		if (name !== "tenancy") {

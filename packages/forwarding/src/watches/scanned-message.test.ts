@@ -23,7 +23,7 @@ describe("the scanner of JSON", () => {
 				const text = JSON.stringify(value, undefined, isPretty ? "\t" : undefined);
 				expect(scan(json(text)).content).toEqual({
 					kind: "change",
-					change: "upsert p//a@8",
+					change: "upsert /p//a@8",
 					version: "8",
 					shows: "8",
 				});
@@ -77,14 +77,14 @@ describe("the scanner of Protobuf", () => {
 		fc.assert(
 			fc.property(fc.uint8Array(), fc.string(), (value, watchId) => {
 				const resource = {
-					id: { name: "a", tenancy: { partition: "p", namespace: "n" } },
+					id: { name: "a", tenancy: { partition: "p", namespace: "n" }, region: "eu" },
 					...{ version: "7", data: { typeUrl: "x", value } },
 				};
 				const event = create(WatchEventSchema, {
 					event: { case: "delete", value: { resource } },
 					version: "8",
 				});
-				const content = { kind: "change", change: "delete p/n/a@7", version: "8", shows: "8" };
+				const content = { kind: "change", change: "delete eu/p/n/a@7", version: "8", shows: "8" };
 				expect(binaryScanner("WatchList")(toBinary(WatchEventSchema, event)).content).toEqual(
 					content,
 				);

@@ -2,8 +2,9 @@
 export interface ScannedEvent {
 	readonly kind: "change" | "end-of-snapshot" | "bookmark" | "unknown";
 	/**
-	 * Identifies a change among all changes that the watch ever sends: what happened, the tenancy, the name and the version of
-	 * the resource. A resource has a version once, and that version is replaced or deleted once. Empty if `kind` is another.
+	 * Identifies a change among all changes that the watch ever sends: what happened, the region, the tenancy, the name and the
+	 * version of the resource. A resource has a version once, and that version is replaced or deleted once. Empty if `kind` is
+	 * another.
 	 */
 	readonly change: string;
 	/** The version to resume after; empty if the event does not end its revision. */
@@ -35,21 +36,28 @@ export type MessageScanner = (message: Uint8Array) => ScannedMessage;
 /** What was read of the resource of a change. */
 export interface ScannedResource {
 	name: string;
+	/** Of a copy of another region; empty for a resource of this one. */
+	region: string;
 	partition: string;
 	namespace: string;
 	version: string;
 }
 
+/** A resource of which nothing was read. */
+export function unreadResource(): ScannedResource {
+	return { name: "", region: "", partition: "", namespace: "", version: "" };
+}
+
 /** The event of a change. */
 export function changeOf(
 	action: "upsert" | "delete",
-	{ name, partition, namespace, version }: ScannedResource,
+	{ name, region, partition, namespace, version }: ScannedResource,
 ): Omit<ScannedEvent, "version"> {
 	return name === "" || version === ""
 		? unknownEvent
 		: {
 				kind: "change",
-				change: `${action} ${partition}/${namespace}/${name}@${version}`,
+				change: `${action} ${region}/${partition}/${namespace}/${name}@${version}`,
 				shows: action === "upsert" ? version : "",
 			};
 }
