@@ -1,3 +1,4 @@
+import { Code } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { expect, it } from "vitest";
 import { KeptBytes } from "../call/kept-bytes.ts";
@@ -28,4 +29,20 @@ it("tells a resource from a copy of another region with the same name, version a
 	watch.moveOn();
 	expect(watch.receive(local).bytes).toBeUndefined();
 	expect(watch.receive(copy).bytes).toBeUndefined();
+});
+
+it("shows what it passes on, and no longer what it has passed on of a storage that was replaced", () => {
+	const watches = [
+		{ id: "a", request: { afterVersion: "1001" } },
+		{ id: "b", request: { afterVersion: "5" } },
+	];
+	const set = follow("WatchSet", { watches });
+	const change = (watchId: string, version: string) =>
+		json({ watchId, event: { upsert: { resource: { id: { name: "x" }, version } }, version } });
+	set.receive(change("a", "1002"));
+	expect(set.shown).toBe(1_002);
+	set.moveOn();
+	set.receive(json({ watchId: "a", end: { code: Code.OutOfRange, message: "not reached" } }));
+	set.receive(change("b", "51"));
+	expect(set.shown).toBe(51);
 });

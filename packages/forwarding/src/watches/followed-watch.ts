@@ -79,7 +79,10 @@ export class FollowedWatch {
 	#end: Uint8Array | undefined;
 	/** The ends of watches that servers have refused as unavailable, and that have sent nothing since, by their ids. */
 	readonly #refused = new Map<string, Uint8Array>();
-	/** The newest version that was passed on, as far as it is known. */
+	/**
+	 * The newest version in what `receive` has last passed on, as far as it is known. What was passed on before may be of a
+	 * storage that was replaced by another one, whose versions are lower.
+	 */
 	shown = 0;
 
 	/** Begins to follow a call. Returns `undefined` if its request can't be read: then its watch can't be continued. */
@@ -192,6 +195,7 @@ export class FollowedWatch {
 
 	/** Decides what of the next chunk is passed on. */
 	receive(chunk: Uint8Array): Received {
+		this.shown = 0;
 		const passed: Uint8Array[] = [];
 		let isLost = false;
 		let mustMove = false;
