@@ -46,6 +46,58 @@ describe("the position of a watch", () => {
 		expect(decide(change("a@7"))).toEqual(["pass"]);
 	});
 
+	describe("after a move, when the caller may no longer see a change", () => {
+		const upsert = (name: string, version: string, end = ""): ScannedEvent => ({
+			...{ kind: "change", change: `upsert ${name}@${version}`, version: end, shows: version },
+		});
+
+		it.each([
+			["a later revision", [upsert("z", "9", "9")], "9"],
+			["a later bookmark", [other("bookmark", "9")], "9"],
+			["the rest of the revision", [upsert("c", "7", "7")], "7"],
+			["another change of the revision", [upsert("a", "7", "7")], "7"],
+		] as const)("leaves out bookmarks until %s", (_name, [event], version) => {
+			const position = new WatchPosition("5");
+			for (const passed of [upsert("a", "7"), change("delete b@4"), upsert("d", "7")]) {
+				expect(position.decide(passed)).toBe("pass");
+			}
+			position.continued();
+			// A server that lags behind, and shows more of what came before.
+			expect(position.decide(upsert("y", "6", "6"))).toBe("pass");
+			expect(position.decide(other("bookmark", "6"))).toBe("skip");
+			position.decide(event);
+			expect(position.continuation).toEqual({ kind: "after", version });
+			expect(position.decide(other("bookmark", "10"))).toBe("pass");
+			position.continued();
+			expect(position.decide(other("bookmark", "11"))).toBe("pass");
+		});
+
+		it("takes no version of the snapshot for that of a later revision", () => {
+			const position = new WatchPosition("");
+			position.decide(upsert("a", "3"));
+			position.decide(other("end-of-snapshot", "5"));
+			position.decide(change("delete a@3"));
+			position.continued();
+			expect(position.decide(upsert("y", "6", "6"))).toBe("pass");
+			expect(position.decide(other("bookmark", "6"))).toBe("skip");
+			expect(position.decide(change("delete a@3", "7"))).toBe("skip");
+			expect(position.decide(other("bookmark", "7"))).toBe("pass");
+		});
+
+		it("learns the version of a revision of deletions from its end", () => {
+			const position = new WatchPosition("5");
+			position.decide(change("delete a@3"));
+			position.decide(change("delete b@4"));
+			position.continued();
+			expect(position.decide(change("delete z@2", "6"))).toBe("pass");
+			expect(position.decide(other("bookmark", "6"))).toBe("skip");
+			expect(position.decide(change("delete b@4"))).toBe("skip");
+			expect(position.decide(other("bookmark", "6"))).toBe("skip");
+			expect(position.decide(change("delete c@4", "7"))).toBe("pass");
+			expect(position.decide(other("bookmark", "8"))).toBe("pass");
+		});
+	});
+
 	it("takes the version of a change that was passed on without it", () => {
 		const position = new WatchPosition("5");
 		position.decide(change("a@7"));

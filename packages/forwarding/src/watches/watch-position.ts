@@ -1,3 +1,4 @@
+import { versionOf } from "../positions/cluster-position.ts";
 import type { ScannedEvent } from "./scanned-message.ts";
 
 /** Where a watch can be continued at another server. */
@@ -16,6 +17,12 @@ export type Decision = "pass" | "skip" | "lost";
 
 /** So many changes of one revision are remembered at most. A larger revision has no position before its end. */
 const changesLimit = 1_024;
+
+/** A revision of which changes were passed on, but not the end. */
+interface PartialRevision {
+	/** Its version, if it is known: an upsert of it has shown it, or its end has come. */
+	version: number | undefined;
+}
 
 /**
  * What a client has received of one watch, and where another server can continue it.
@@ -37,8 +44,10 @@ const changesLimit = 1_024;
  * Invariants, whatever servers the events come from:
  *
  * - Each change is passed on once: what is in `#passed` or `#expected` is left out.
- * - No version is passed on before a change that the client has without a version: until all expected changes have come
- *   again, bookmarks are left out. They may be older than that change.
+ * - No version is passed on before a change that the client has without a version: while changes are expected, bookmarks are
+ *   left out. They may be older than that change.
+ * - A change is no longer expected once a server has sent all up to its revision: it has come again, or the caller may no
+ *   longer see it. A revision of deletions alone has no known version: they are expected until one of them comes.
  * - `#version` is the last version that was passed on, or the client's own, and all that was passed on after it is in
  *   `#passed`, unless `#isCertain` is false.
  */
@@ -47,9 +56,11 @@ export class WatchPosition {
 	#hasBegun = false;
 	#isCertain = true;
 	/** Changes that were passed on after `#version`. */
-	readonly #passed = new Set<string>();
+	readonly #passed = new Map<string, PartialRevision>();
 	/** Changes that the current server sends again. */
-	readonly #expected = new Set<string>();
+	readonly #expected = new Map<string, PartialRevision>();
+	/** The revision that the current server sends. */
+	#revision: PartialRevision = { version: undefined };
 
 	/** @param version - after which the client has requested to resume; empty if it begins with a snapshot. */
 	constructor(version: string) {
@@ -67,6 +78,7 @@ export class WatchPosition {
 			case "change":
 				return this.#change(event);
 			case "bookmark":
+				this.#sentUpTo(event.version);
 				if (this.#expected.size > 0) {
 					return "skip";
 				}
@@ -112,24 +124,29 @@ export class WatchPosition {
 
 	/** Another server continues after the version of `continuation`. */
 	continued(): void {
-		for (const change of this.#passed) {
-			this.#expected.add(change);
+		for (const [change, revision] of this.#passed) {
+			this.#expected.set(change, revision);
 		}
+		this.#revision = { version: undefined };
 	}
 
-	#change({ change, version }: ScannedEvent): Decision {
-		if (this.#expected.delete(change)) {
+	#change({ change, version, shows }: ScannedEvent): Decision {
+		const expected = this.#expected.get(change);
+		if (expected !== undefined) {
+			this.#expected.delete(change);
+			this.#revision = expected;
 			if (version !== "") {
-				this.#advance(version);
+				this.#endRevision(version);
 			}
 			return "skip";
 		}
 		this.#hasBegun = true;
+		this.#revision.version ??= versionOf(shows);
 		if (version !== "") {
-			this.#advance(version);
+			this.#endRevision(version);
 		} else if (this.#version !== "") {
 			if (this.#passed.size < changesLimit) {
-				this.#passed.add(change);
+				this.#passed.set(change, this.#revision);
 			} else {
 				this.#isCertain = false;
 			}
@@ -137,16 +154,33 @@ export class WatchPosition {
 		return "pass";
 	}
 
+	#endRevision(version: string): void {
+		this.#revision.version = versionOf(version);
+		this.#sentUpTo(version);
+		this.#advance(version);
+	}
+
+	/** The current server has sent all that it sends up to this version. */
+	#sentUpTo(version: string): void {
+		const sent = versionOf(version) ?? 0;
+		for (const [change, revision] of this.#expected) {
+			if (revision.version !== undefined && revision.version <= sent) {
+				this.#expected.delete(change);
+			}
+		}
+	}
+
 	#advance(version: string): void {
 		if (version === "") {
 			return;
 		}
 		this.#version = version;
+		this.#revision = { version: undefined };
 		this.#isCertain = true;
 		this.#passed.clear();
 		// They come after this version if the servers show the caller different resources.
-		for (const change of this.#expected) {
-			this.#passed.add(change);
+		for (const [change, revision] of this.#expected) {
+			this.#passed.set(change, revision);
 		}
 	}
 }
