@@ -109,9 +109,9 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 			);
 		}
 		if (this.#method.hasPages === true) {
-			this.#body.collect(() => this.#sendList(), "all");
+			this.#body.collect(() => this.#sendList());
 		} else if (this.#watch !== undefined) {
-			this.#body.collect(() => this.#sendWatch(), "what-can-be-kept");
+			this.#body.collect(() => this.#sendWatch());
 		} else {
 			this.send();
 		}
@@ -151,12 +151,15 @@ export class ForwardedCall implements AttemptEvents, InboundListener, WatchCall 
 		}
 	}
 
-	/** Sends a List, for a further page to the server that has it. */
+	/**
+	 * Sends a List, for a further page to the server that has it. If that can't be read in what was kept of the request, any
+	 * server gets it: one that does not have the page refuses it.
+	 */
 	#sendList(): void {
 		if (!this.#isOpen) {
 			return;
 		}
-		const key = pageKeyOf(this.#call, this.#body.whole ?? new Uint8Array());
+		const key = pageKeyOf(this.#call, this.#body.beginning ?? new Uint8Array());
 		if (key !== undefined) {
 			this.#attempts.sendOnlyTo(this.#environment.lists.serverOf(key));
 		}

@@ -65,28 +65,23 @@ export class RequestBody {
 		return this.#hasEnded ? this.#kept?.join() : undefined;
 	}
 
-	/**
-	 * Reads the body, without sending it, and calls `done`.
-	 *
-	 * @param needed - `all` fails if the body can't be kept; `what-can-be-kept` then goes on with the beginning of it.
-	 */
-	collect(done: () => void, needed: "all" | "what-can-be-kept"): void {
-		this.#isCollecting = needed === "what-can-be-kept";
+	/** The beginning of the body, which may be all of it, if what was taken so far was kept. */
+	get beginning(): Uint8Array | undefined {
+		return this.#kept?.join();
+	}
+
+	/** Reads the body, or as much of it as can be kept, without sending it, and calls `done`. */
+	collect(done: () => void): void {
+		this.#isCollecting = true;
 		try {
 			for (;;) {
 				const chunk = this.#nextChunk();
 				if (chunk === undefined) {
-					this.#call.wait(() => this.collect(done, needed));
+					this.#call.wait(() => this.collect(done));
 					return;
 				}
 				if (chunk === "end" || this.#isOverfull) {
 					break;
-				}
-				if (this.#kept === undefined) {
-					throw new ConnectError(
-						`the agent has no room for the request: it keeps at most ${this.#limits.keptBytes} bytes of it`,
-						Code.ResourceExhausted,
-					);
 				}
 			}
 		} catch (failure) {

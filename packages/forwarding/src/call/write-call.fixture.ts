@@ -1,4 +1,4 @@
-/** A Write that a test forwards, and the streams to its servers. */
+/** A call that a test forwards, a Write unless it is another, and the streams to its servers. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { errorCode, type Http2ClientStream, type ResponseHandler } from "@plinth/http2";
 import { Deadlines, silentLogger, systemRuntime } from "@plinth/runtime";
@@ -7,7 +7,7 @@ import { defaultForwardingLimits } from "../limits.ts";
 import { ListServers } from "../pages/list-servers.ts";
 import { ClusterPosition } from "../positions/cluster-position.ts";
 import type { Server } from "../servers/server.ts";
-import type { CallEnvironment } from "./call-environment.ts";
+import type { CallEnvironment, CallMethod } from "./call-environment.ts";
 import { ForwardedCall } from "./forwarded-call.ts";
 import { KeptBytes } from "./kept-bytes.ts";
 
@@ -19,6 +19,8 @@ export class UpstreamStream implements Http2ClientStream {
 	isClosed = false;
 	/** Why the connection has ended, once it has. */
 	failure: ConnectError | undefined;
+	/** What the agent has sent on it. */
+	sent = "";
 	/** How often the agent has reset it. */
 	resets = 0;
 	#handler: ResponseHandler | undefined;
@@ -37,7 +39,10 @@ export class UpstreamStream implements Http2ClientStream {
 		return this.#handler;
 	}
 
-	write = () => true;
+	write(chunk: Uint8Array): boolean {
+		this.sent += Buffer.from(chunk).toString("latin1");
+		return true;
+	}
 	end() {}
 	consume() {}
 	reset() {
@@ -91,10 +96,28 @@ export interface WriteCallOptions {
 	readonly request: Uint8Array;
 	/** The server of the first attempt, and that of all others. */
 	readonly servers: readonly [Server, Server];
+	readonly method?: CallMethod;
+	/** The memory for requests. */
+	readonly memory?: KeptBytes;
+	readonly lists?: ListServers<Server>;
 }
 
+const writeMethod = {
+	isRepeatable: false,
+	isStream: false,
+	isUnary: true,
+	write: "Write",
+} as const;
+
 /** Forwards a Write, and records its response. */
-export function startWrite({ contentType, request, servers: [first, others] }: WriteCallOptions) {
+export function startWrite({
+	contentType,
+	request,
+	servers: [first, others],
+	method = writeMethod,
+	memory = new KeptBytes(1_000),
+	lists = new ListServers(10),
+}: WriteCallOptions) {
 	const body: (Uint8Array | "end")[] = [request, "end"];
 	const response = {
 		status: 0,
@@ -123,18 +146,17 @@ export function startWrite({ contentType, request, servers: [first, others] }: W
 	const environment = {
 		...{ agent: "agent", credential: () => "", limits: defaultForwardingLimits },
 		...{
-			memory: new KeptBytes(1_000),
+			memory,
 			watchRequests: new KeptBytes(1_000),
 			position: new ClusterPosition(),
 		},
-		...{ lists: new ListServers(10), clock, random, deadlines: new Deadlines(clock) },
+		...{ lists, clock, random, deadlines: new Deadlines(clock) },
 		...{ logger: silentLogger, noServer: () => "", watchMoved() {} },
 		choose: (tried: ReadonlySet<Server>) => (tried.has(first) ? others : first),
 		retried: () => {
 			response.retries += 1;
 		},
 	} as unknown as CallEnvironment;
-	const method = { isRepeatable: false, isStream: false, isUnary: true, write: "Write" } as const;
 	const forwarded = new ForwardedCall(environment, call, method, () => {});
 	forwarded.start();
 	return { forwarded, response };
