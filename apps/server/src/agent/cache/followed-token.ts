@@ -10,6 +10,7 @@ import type { Access } from "@plinth/resource";
 import { type Policy, policyAccess } from "@plinth/resource-service";
 import { Backoff, type Clock, type Random, type Timer } from "@plinth/runtime";
 import { cacheLimits } from "./cache-limits.ts";
+import { Suspension } from "./suspension.ts";
 
 /** Options of `FollowedToken`. */
 export interface FollowedTokenOptions {
@@ -43,8 +44,7 @@ interface Granted {
  *   long its stream had existed at the server: the call began before the stream did, so a message that was delayed on its way
  *   proves nothing about the time when it arrives. No clocks are compared, but the stream is timed by that of the server, which
  *   may run faster: nothing is proven about a time to come.
- * - While the machine of the agent is suspended, its monotonic clock may stand still, but its wall clock does not: rights that were
- *   known before are not used after that.
+ * - Rights that were known before the machine of the agent was suspended are not used after that.
  * - They are not used after the token expires.
  * - Rights do not change: if they do, the access ends with Unauthenticated, as at a server, and a new one begins.
  */
@@ -60,14 +60,13 @@ export class FollowedToken {
 	#provenUntilMs = Number.NEGATIVE_INFINITY;
 	#expiresMs = Number.POSITIVE_INFINITY;
 	#deadline: Timer | undefined;
-	/** The wall clock minus the monotonic one, as it was seen last. */
-	#offsetMs: number;
+	readonly #suspension: Suspension;
 	#isOver = false;
 
 	constructor(options: FollowedTokenOptions) {
 		this.#options = options;
 		this.lastUsedMs = options.clock.monotonic();
-		this.#offsetMs = options.clock.now() - this.lastUsedMs;
+		this.#suspension = new Suspension(options.clock);
 		void this.#follow();
 	}
 
@@ -185,12 +184,8 @@ export class FollowedToken {
 
 	/** Ends the rights if they are not known any more. */
 	endIfDue(): void {
-		const { clock } = this.#options;
-		const nowMs = clock.monotonic();
-		const offsetMs = clock.now() - nowMs;
-		const wasSuspended = offsetMs - this.#offsetMs >= cacheLimits.suspendedMs;
-		this.#offsetMs = offsetMs;
-		if (wasSuspended) {
+		const nowMs = this.#options.clock.monotonic();
+		if (this.#suspension.wasSuspended()) {
 			this.#over(unknownRights(), undefined);
 		} else if (this.#granted === undefined) {
 			return;

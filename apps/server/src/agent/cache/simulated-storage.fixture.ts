@@ -45,7 +45,7 @@ type State = string;
 
 /** A storage that changes, and calls of it that fail and take their time. */
 export class SimulatedStorage {
-	/** What was stored from a time and a version on. */
+	/** What was stored from a time on the wall clock and a version on. */
 	readonly history: { readonly version: number; readonly atMs: number; readonly state: State }[] =
 		[];
 	readonly #runtime: SeededRuntime;
@@ -107,7 +107,7 @@ export class SimulatedStorage {
 		const { resources } = await this.#backend.list(query);
 		this.history.push({
 			version: Number(version),
-			atMs: this.#clock.monotonic(),
+			atMs: this.#clock.now(),
 			state: stateOf(resources),
 		});
 	}

@@ -4,7 +4,7 @@ import { createHandlerContext } from "@connectrpc/connect";
 import { ListRequestSchema, type Resource, ResourceService } from "@plinth/proto";
 import { tenancyOf, typeOf } from "@plinth/resource";
 import { insecureAllowAll } from "@plinth/resource-service";
-import { type Logger, type Runtime, silentLogger } from "@plinth/runtime";
+import { type Clock, type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import { seededRandom, seededRuntime } from "@plinth/runtime/testing";
 import { WatchDeliveries } from "@plinth/storage";
 import { forEachSeed } from "@plinth/test-support";
@@ -17,13 +17,18 @@ import {
 	SimulatedStorage,
 	stateOf,
 } from "./simulated-storage.fixture.ts";
-import { TypeCache } from "./type-cache.ts";
+import { TypeCache, type TypeCacheOptions } from "./type-cache.ts";
 
-function cacheOf(storage: SimulatedStorage, runtime: Runtime, logger: Logger): TypeCache {
+function cacheOf(
+	storage: SimulatedStorage,
+	runtime: Runtime,
+	logger: Logger,
+	describing: TypeCacheOptions["describing"] = storage,
+): TypeCache {
 	return new TypeCache({
 		type: Artist.type,
 		resources: storage as never,
-		describing: storage,
+		describing,
 		authorizer: insecureAllowAll,
 		position: new ShownPosition(),
 		deliveries: new WatchDeliveries(runtime),
@@ -31,15 +36,27 @@ function cacheOf(storage: SimulatedStorage, runtime: Runtime, logger: Logger): T
 	});
 }
 
+/** How a history is run. */
+interface Course extends Faults {
+	/** Whether the wall clock of the agent stands still as well while its machine is suspended. */
+	readonly hidesSuspensions?: boolean;
+}
+
 /** Runs one history. Returns what was wrong, if anything was. */
-async function run(seed: number, faults: Faults): Promise<string | undefined> {
+async function run(seed: number, faults: Course): Promise<string | undefined> {
 	const runtime = seededRuntime({ seed });
 	const { clock, scheduler } = runtime;
 	const random = seededRandom(seed + 1);
 	const storage = new SimulatedStorage(runtime, random, faults);
 	await storage.change();
 	const warnings: string[] = [];
-	const cache = cacheOf(storage, runtime, {
+	const ownClock: Clock = {
+		now: () => (faults.hidesSuspensions === true ? clock.monotonic() : clock.now()),
+		monotonic: () => clock.monotonic(),
+		setTimer: (delayMs, callback) => clock.setTimer(delayMs, callback),
+	};
+	const ownRuntime = { ...runtime, clock: ownClock };
+	const cache = cacheOf(storage, ownRuntime, {
 		...silentLogger,
 		warn: (fields, message) => warnings.push(`${message}: ${JSON.stringify(fields)}`),
 	});
@@ -65,9 +82,9 @@ async function run(seed: number, faults: Faults): Promise<string | undefined> {
 		if (state !== expected) {
 			return `at version ${version}, the cache has ${state} instead of ${expected}`;
 		}
-		const known = storage.history.findLast(({ atMs }) => atMs < clock.monotonic() - ageMs);
+		const known = storage.history.findLast(({ atMs }) => atMs < clock.now() - ageMs - 1);
 		return known !== undefined && known.version > version && known.state !== state
-			? `the cache lacks version ${known.version} of ${clock.monotonic() - known.atMs} ms ago, and says that it has all of ${ageMs} ms ago`
+			? `the cache lacks version ${known.version} of ${clock.now() - known.atMs} ms ago, and says that it has all of ${ageMs} ms ago`
 			: undefined;
 	};
 	let checked = 0;
@@ -77,6 +94,16 @@ async function run(seed: number, faults: Faults): Promise<string | undefined> {
 			await storage.change();
 		} else if (chance < 0.63) {
 			await storage.replace();
+		} else if (chance < 0.66) {
+			// The machine is suspended: only the wall clock moves.
+			clock.jump(2_000 + 60_000 * random.next());
+			await storage.change();
+			clock.jump(2_000 + 60_000 * random.next());
+			const wrong = await problem();
+			if (wrong !== undefined) {
+				cache.close();
+				return `step ${step}, after a suspension: ${wrong}`;
+			}
 		}
 		await pass(2_000 * random.next());
 		const wrong = await problem();
@@ -168,7 +195,41 @@ describe("the cache of a type", () => {
 		cache.close();
 	});
 
-	const planted: readonly (readonly [string, Faults])[] = [
+	it("serves nothing after a suspension of the machine, until a check that begins at once has succeeded", async () => {
+		const runtime = seededRuntime({ seed: 1 });
+		const { clock, scheduler } = runtime;
+		let checks = 0;
+		const storage = new SimulatedStorage(runtime, seededRandom(1), {});
+		storage.isCalm = true;
+		const describing: TypeCacheOptions["describing"] = {
+			describeType: (...request) => {
+				checks += 1;
+				return storage.describeType(...request);
+			},
+		};
+		await storage.change();
+		const cache = cacheOf(storage, runtime, silentLogger, describing);
+		const passUntil = async (isSo: () => boolean) => {
+			for (let step = 0; step < 1_000 && !isSo(); step += 1) {
+				clock.advance(100);
+				await scheduler.runSome(2_000);
+			}
+			expect(isSo()).toBe(true);
+		};
+		await passUntil(() => cache.service !== undefined);
+		clock.jump(3_600_000);
+		const before = checks;
+		expect([cache.service, cache.ageMs]).toEqual([undefined, Number.POSITIVE_INFINITY]);
+		expect(checks).toBe(before + 1);
+		await passUntil(() => cache.service !== undefined);
+		// The wall clock may be set back.
+		clock.jump(-3_600_000);
+		expect(cache.service).toBeDefined();
+		cache.close();
+	});
+
+	const planted: readonly (readonly [string, Course])[] = [
+		["suspensions of the machine were not noticed", { hidesSuspensions: true }],
 		[
 			"servers named too early a version as that of the last change",
 			{ described: (response) => ({ ...response, typeVersion: "0" }) },

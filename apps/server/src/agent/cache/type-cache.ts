@@ -31,6 +31,7 @@ import {
 import { type Watch, WatchClient, type WatchUpdate } from "@plinth/watch-client";
 import { cacheBackend } from "./cache-backend.ts";
 import { cacheLimits } from "./cache-limits.ts";
+import { Suspension } from "./suspension.ts";
 import { within } from "./within.ts";
 
 /** The time of what has not happened yet. */
@@ -87,7 +88,7 @@ interface Check {
  * - There is one upstream watch, which resumes after the version of the last revision that was applied.
  * - What is read was proven to be no older than `ageMs`. The proof is a check: the storage tells its newest version, and the
  *   version of the last change of the type. Once the store has reached that one, it has all that the storage had when the
- *   check began.
+ *   check began. A check proves nothing if the machine was suspended after it began: then another one begins at once.
  */
 export class TypeCache {
 	readonly key: string;
@@ -100,6 +101,9 @@ export class TypeCache {
 	#upstream: Watch | undefined;
 	#watchClient: WatchClient | undefined;
 	#check: Check | undefined;
+	readonly #suspension: Suspension;
+	/** How often the machine was suspended. */
+	#suspensions = 0;
 	#allowedHosts: ReadonlySet<string> | undefined;
 	/** The region of the servers, empty for none; `undefined` until one has told it. */
 	#region: string | undefined;
@@ -116,6 +120,7 @@ export class TypeCache {
 	constructor(options: TypeCacheOptions) {
 		this.#options = options;
 		this.key = gvkKey(options.type);
+		this.#suspension = new Suspension(options.runtime.clock);
 		// Not every agent waits for it.
 		this.#described.promise.catch(() => {});
 		void this.#begin();
@@ -167,7 +172,7 @@ export class TypeCache {
 	/** Waits until the cache is primed. Returns whether it is, and false at once for a type that can't be cached now. */
 	async whenPrimed(limitMs: number): Promise<boolean> {
 		const untilMs = this.#options.runtime.clock.monotonic() + limitMs;
-		while ((this.#primed?.currentMs ?? never) === never) {
+		while (this.ageMs === Number.POSITIVE_INFINITY) {
 			if (this.#isRefused || !(await this.#changed(untilMs))) {
 				return false;
 			}
@@ -213,8 +218,22 @@ export class TypeCache {
 		this.#described.resolve();
 	}
 
-	#ageOf({ currentMs }: Primed): number {
-		return this.#options.runtime.clock.monotonic() - currentMs;
+	#ageOf(primed: Primed): number {
+		this.#noticeSuspension();
+		return this.#options.runtime.clock.monotonic() - primed.currentMs;
+	}
+
+	/** After a suspension of the machine, the time since the last check is not known: the cache is current after the next one. */
+	#noticeSuspension(): void {
+		if (!this.#suspension.wasSuspended()) {
+			return;
+		}
+		this.#suspensions += 1;
+		const primed = this.#primed;
+		if (primed !== undefined) {
+			primed.currentMs = never;
+			this.#beginCheck();
+		}
 	}
 
 	/** Learns what the type is, and follows it. */
@@ -427,6 +446,8 @@ export class TypeCache {
 		// Events go on while the check does.
 		const begunRevision = store.revision;
 		const begunMs = runtime.clock.monotonic();
+		this.#noticeSuspension();
+		const suspensions = this.#suspensions;
 		const { version, typeVersion } = await this.#describe(notBefore === 0 ? "" : String(notBefore));
 		const [reached, lastChange] = [Number(version), Number(typeVersion)];
 		if (notBefore === 0 && reached < begunRevision && this.#primed === primed) {
@@ -442,7 +463,8 @@ export class TypeCache {
 		if (reached > store.revision) {
 			this.#advance(reached, []);
 		}
-		if (notBefore === 0) {
+		this.#noticeSuspension();
+		if (notBefore === 0 && this.#suspensions === suspensions) {
 			primed.currentMs = Math.max(primed.currentMs, begunMs);
 			this.#wake();
 		}
