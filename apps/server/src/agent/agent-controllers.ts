@@ -2,26 +2,18 @@ import { createClient } from "@connectrpc/connect";
 import type { ManagerState } from "@plinth/controller";
 import { ControllerService } from "@plinth/proto";
 import { Namespace, Partition, Tombstone, TypeRegistry } from "@plinth/resource";
-import type { Logger, Runtime } from "@plinth/runtime";
-import type { ListenerLimits } from "../listener/limits.ts";
-import type { RequestHandler } from "../listener/request-handler.ts";
+import type { Runtime } from "@plinth/runtime";
 import { checkControllers } from "../module/check-controllers.ts";
 import type { Module } from "../module/define-module.ts";
 import { ModuleError } from "../module/load-module.ts";
 import { startManagers } from "./agent-managers.ts";
-import { openOwnCalls } from "./own-calls.ts";
+import { type OwnCallsOptions, openOwnCalls } from "./own-calls.ts";
 import { reportControllers } from "./report-controllers.ts";
 
 /** Options of `startAgentControllers`. */
-export interface AgentControllersOptions {
+export interface AgentControllersOptions extends Omit<OwnCallsOptions, "runtime"> {
 	readonly modules: readonly Module[];
-	/** A file with the token of the calls of controllers; without it, they are made without a token. */
-	readonly tokenFile: string | undefined;
-	/** Forwards the calls of controllers. */
-	readonly handler: RequestHandler;
-	readonly limits: ListenerLimits;
 	readonly runtime: Runtime;
-	readonly logger: Logger;
 }
 
 /** Controllers that run in an agent. */
@@ -47,12 +39,12 @@ const serverTypes = [Partition, Namespace, Tombstone];
 export async function startAgentControllers(
 	options: AgentControllersOptions,
 ): Promise<AgentControllers | undefined> {
-	const { modules, tokenFile, handler, limits, runtime, logger } = options;
+	const { modules, runtime, logger } = options;
 	if (modules.length === 0) {
 		return undefined;
 	}
 	checkAgentModules(modules);
-	const ownCalls = await openOwnCalls({ tokenFile, handler, limits, runtime, logger });
+	const ownCalls = await openOwnCalls(options);
 	const { transport } = ownCalls;
 	const managers = startManagers({ modules, transport, runtime, logger });
 	const reporting = reportControllers({

@@ -4,7 +4,7 @@ import { AgentCacheService } from "@plinth/proto/gen/plinth/agent/v1/agent_cache
 import type { ExchangeKind } from "../listener/exchange.ts";
 import type { Exchanges } from "../listener/exchanges.ts";
 import { malformedHostRefusal } from "../listener/origin/origin-check.ts";
-import { refuseRequest } from "../listener/refuse-request.ts";
+import { type RequestRefusal, refuseRequest } from "../listener/refuse-request.ts";
 import {
 	type HttpRequest,
 	pathOf,
@@ -16,6 +16,7 @@ import type { AgentCache } from "./cache/agent-cache.ts";
 import type { Discovery, DiscoveryStatus } from "./discovery/discovery.ts";
 import { ExchangeCall } from "./exchange-call.ts";
 import { knownMethod } from "./known-methods.ts";
+import type { OwnSecret } from "./own-secret.ts";
 
 /** Options of `createAgentHandler`. */
 export interface AgentHandlerOptions {
@@ -26,8 +27,11 @@ export interface AgentHandlerOptions {
 	readonly metrics: Pick<Metrics, "prometheus">;
 	/** Serves calls of clients, if the agent has caches. */
 	readonly cache?: Pick<AgentCache, "serve" | "types"> | undefined;
-	/** Whether all calls are those of the agent itself: they are forwarded, with AgentCacheService among them. */
-	readonly isOwn?: boolean;
+	/**
+	 * If set, all calls are those of the agent itself, and carry this secret: they are forwarded, with AgentCacheService among them.
+	 * Others are refused.
+	 */
+	readonly ownSecret?: OwnSecret;
 	/** Whether the agent stops: then it is not ready, and refuses new calls. */
 	readonly isStopping: () => boolean;
 }
@@ -36,7 +40,8 @@ const countsForNothingElse = { leave: () => {} };
 
 /** Handles the paths of an agent itself, and forwards all other requests. */
 export function createAgentHandler(options: AgentHandlerOptions): RequestHandler {
-	const { forwarder, discovery, exchanges, metrics, isStopping, cache, isOwn = false } = options;
+	const { forwarder, discovery, exchanges, metrics, isStopping, cache, ownSecret } = options;
+	const isOwn = ownSecret !== undefined;
 	const plain = new Map<string, RequestHandler>([
 		["/healthz", (_, response) => sendText(response, 200, "ok")],
 		[
@@ -58,6 +63,11 @@ export function createAgentHandler(options: AgentHandlerOptions): RequestHandler
 		],
 	]);
 	return (request, response) => {
+		if (ownSecret?.isIn(request) === false) {
+			exchanges.beginPlain(request, response);
+			refuseRequest(request, response, notOwn);
+			return;
+		}
 		const own = plain.get(pathOf(request));
 		if (own !== undefined || request.method === "CONNECT" || request.authority === undefined) {
 			exchanges.beginPlain(request, response);
@@ -91,6 +101,11 @@ export function createAgentHandler(options: AgentHandlerOptions): RequestHandler
 		}
 	};
 }
+
+const notOwn: RequestRefusal = {
+	code: Code.Unauthenticated,
+	message: "this port is for the agent itself: call the port of --listen",
+};
 
 const pathOfCacheService = `/${AgentCacheService.typeName}/`;
 

@@ -9,7 +9,7 @@ import {
 import { type Clock, type Logger, type Runtime, systemRuntime } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { FileError } from "../configuration/located-yaml.ts";
-import { Exchanges } from "../listener/exchanges.ts";
+import { Exchanges, type ExchangesOptions } from "../listener/exchanges.ts";
 import { defaultListenerLimits } from "../listener/limits.ts";
 import { type Listener, openListener } from "../listener/listener.ts";
 import { followTls } from "../listener/tls/followed-tls.ts";
@@ -22,13 +22,15 @@ import { SharedSecrets } from "../security/shared-secrets.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import type { AgentConfiguration } from "./agent-configuration.ts";
 import { startAgentControllers } from "./agent-controllers.ts";
-import { createAgentHandler } from "./agent-handler.ts";
+import { type AgentHandlerOptions, createAgentHandler } from "./agent-handler.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import { startCaches } from "./cache/start-caches.ts";
 import type { Discovery, DiscoveryContext } from "./discovery/discovery.ts";
 import { type Resolver, systemResolver } from "./discovery/resolver.ts";
 import { startDiscovery } from "./discovery/start-discovery.ts";
 import { forwardedMethod, knownMethod } from "./known-methods.ts";
+import { type OwnCallsOptions, ownCallLimits } from "./own-calls.ts";
+import { OwnSecret } from "./own-secret.ts";
 
 /** Options of `startAgent`, in addition to the configuration. */
 export interface AgentContext {
@@ -90,8 +92,7 @@ export async function startAgent(
 		...{ forwarder, discovery, exchanges, metrics },
 		isStopping: () => isStopping,
 	};
-	const ownHandler = createAgentHandler({ ...handling, isOwn: true });
-	const own = { handler: ownHandler, limits, runtime, logger };
+	const own = handleOwnCalls(handling, { runtime, logger, onCut: instruments.cut });
 	const caches = await startCaches({ ...own, configuration, forwarder, instruments });
 	started.defer(() => caches?.close());
 	const listener = await openListener({
@@ -165,6 +166,18 @@ async function discoverServers(
 			apply: (found) => forwarder.setServers([...named, ...found]),
 		})
 	);
+}
+
+/** Handles the calls of an agent itself. The limits of its clients do not concern them. */
+function handleOwnCalls(
+	handling: AgentHandlerOptions,
+	{ runtime, ...context }: Omit<ExchangesOptions, "limits" | "clock"> & { runtime: Runtime },
+): Omit<OwnCallsOptions, "tokenFile" | "runtime"> & { readonly runtime: Runtime } {
+	const secret = new OwnSecret();
+	const { logger } = context;
+	const exchanges = new Exchanges({ ...context, clock: runtime.clock, limits: ownCallLimits });
+	const handler = createAgentHandler({ ...handling, exchanges, ownSecret: secret });
+	return { handler, secret, runtime, logger };
 }
 
 function methodOf(path: string): ForwardedMethod | undefined {

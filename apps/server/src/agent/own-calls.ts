@@ -4,17 +4,19 @@ import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client"
 import type { Logger, Runtime } from "@plinth/runtime";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { FileError } from "../configuration/located-yaml.ts";
-import type { ListenerLimits } from "../listener/limits.ts";
+import { defaultListenerLimits, type ListenerLimits } from "../listener/limits.ts";
 import { openListener } from "../listener/listener.ts";
 import type { RequestHandler } from "../listener/request-handler.ts";
+import type { OwnSecret } from "./own-secret.ts";
 
 /** Options of `openOwnCalls`. */
 export interface OwnCallsOptions {
 	/** A file with the token of the calls; without it, they are made without a token. */
 	readonly tokenFile: string | undefined;
-	/** Forwards the calls. */
+	/** Forwards the calls, and refuses all others. */
 	readonly handler: RequestHandler;
-	readonly limits: ListenerLimits;
+	/** What `handler` knows the calls by. */
+	readonly secret: OwnSecret;
 	readonly runtime: Pick<Runtime, "clock">;
 	readonly logger: Logger;
 }
@@ -30,13 +32,26 @@ export interface OwnCalls {
 	close(): Promise<void>;
 }
 
+/** The limits of the agent's own calls, whatever those of its clients are. */
+export const ownCallLimits: ListenerLimits = {
+	...defaultListenerLimits,
+	// All streams of rights are on one connection: none waits until another one ends.
+	streamsPerConnection: 4_096,
+};
+
 const anyPort = { host: "127.0.0.1", port: 0 } as const;
 
-/** Opens a port of their own for the calls of an agent: that for clients may require certificates. @throws FileError. */
+/**
+ * Opens a port of their own for the calls of an agent: that for clients may require certificates. Other programs on the machine
+ * can connect to it, so that each call carries a secret.
+ *
+ * @throws FileError.
+ */
 export async function openOwnCalls(options: OwnCallsOptions): Promise<OwnCalls> {
-	const { tokenFile, handler, limits, runtime, logger } = options;
+	const { tokenFile, handler, secret, runtime, logger } = options;
 	let token = await tokenIn(tokenFile);
 	const { clock } = runtime;
+	const limits = ownCallLimits;
 	const listener = await openListener({ address: anyPort, handler, limits, clock, logger });
 	const withToken: Interceptor = (next) => (request) => {
 		if (token !== undefined) {
@@ -45,8 +60,9 @@ export async function openOwnCalls(options: OwnCallsOptions): Promise<OwnCalls> 
 		return next(request);
 	};
 	const baseUrl = `http://${formatListenAddress(listener.address)}`;
-	const transport = createPlinthTransport({ baseUrl, interceptors: [withToken] });
-	const transportWithoutToken = createPlinthTransport({ baseUrl });
+	const { headers } = secret;
+	const transport = createPlinthTransport({ baseUrl, headers, interceptors: [withToken] });
+	const transportWithoutToken = createPlinthTransport({ baseUrl, headers });
 	return {
 		transport,
 		transportWithoutToken,

@@ -12,6 +12,7 @@ import type { Server } from "../../server.ts";
 import type { ServerOptions } from "../../server-options.ts";
 import { startServer } from "../../started-server.fixture.ts";
 import type { Agent, AgentContext } from "../agent.ts";
+import type { AgentConfiguration } from "../agent-configuration.ts";
 import { startTestAgent } from "../started-agent.fixture.ts";
 import { cacheVersionHeader } from "./agent-cache.ts";
 
@@ -77,17 +78,23 @@ export async function startCachedServer(
 export interface CachedAgentOptions extends Partial<AgentContext> {
 	readonly types?: readonly TypeLike[];
 	readonly user?: keyof typeof users;
+	readonly configuration?: Partial<AgentConfiguration>;
 }
 
 /** Starts an agent with a cache of artists. It may not be primed yet. */
 export async function startCachedAgent(
 	ports: readonly string[],
-	{ types = [Artist.type], user = "agent", ...context }: CachedAgentOptions = {},
+	{
+		types = [Artist.type],
+		user = "agent",
+		configuration = {},
+		...context
+	}: CachedAgentOptions = {},
 ): Promise<Agent> {
 	const { token, credential } = filesOf({ token: `${user}-token`, credential: secret });
 	return startTestAgent(
 		ports,
-		{ cache: types, cacheTokenFile: token, serversCredentialFile: credential },
+		{ cache: types, cacheTokenFile: token, serversCredentialFile: credential, ...configuration },
 		context,
 	);
 }
