@@ -105,6 +105,11 @@ export interface Forwarder {
 	 * @param refusal - responds with this error instead.
 	 */
 	forward(call: InboundCall, refusal?: ConnectError): void;
+	/**
+	 * Forwards a call of the agent itself. What clients do has no effect on such calls: `limits.calls` does not count or refuse
+	 * them, and `endStreams` and `endCalls` do not end them.
+	 */
+	forwardOwn(call: InboundCall): void;
 	/** Whether at least one server is healthy. */
 	readonly isReady: boolean;
 	/** Calls that have not ended. */
@@ -118,11 +123,11 @@ export interface Forwarder {
 	 * that stays is not affected.
 	 */
 	setServers(servers: readonly ServerTarget[]): void;
-	/** Ends streams, so that their clients open them elsewhere; all other calls continue. */
+	/** Ends the streams of clients, so that they open them elsewhere; all other calls continue. */
 	endStreams(error: ConnectError): void;
-	/** Ends all calls. */
+	/** Ends all calls of clients. */
 	endCalls(error: ConnectError): void;
-	/** Closes all connections to servers and stops all checks. */
+	/** Ends all calls, closes all connections to servers and stops all checks. */
 	close(): void;
 }
 
@@ -164,7 +169,10 @@ class ServerForwarder implements Forwarder {
 	readonly #limits: ForwardingLimits;
 	readonly #servers: ServerSet;
 	readonly #environment: CallEnvironment;
+	/** Those of clients. */
 	readonly #calls = new Set<ForwardedCall>();
+	/** Those of the agent itself. */
+	readonly #ownCalls = new Set<ForwardedCall>();
 
 	constructor(options: ForwarderOptions, connect: ServerOptions["connect"]) {
 		const { servers, credential = () => "", observer, logger, runtime } = options;
@@ -217,7 +225,7 @@ class ServerForwarder implements Forwarder {
 	}
 
 	get calls(): number {
-		return this.#calls.size;
+		return this.#calls.size + this.#ownCalls.size;
 	}
 
 	get position(): ForwarderPosition {
@@ -234,14 +242,22 @@ class ServerForwarder implements Forwarder {
 			}
 			return;
 		}
+		this.#start(call, this.#calls);
+	}
+
+	forwardOwn(call: InboundCall): void {
+		this.#start(call, this.#ownCalls);
+	}
+
+	#start(call: InboundCall, calls: Set<ForwardedCall>): void {
 		const forwarded: ForwardedCall = new ForwardedCall(
 			...([this.#environment, call, this.#methodOf(call)] as const),
 			(outcome) => {
-				this.#calls.delete(forwarded);
+				calls.delete(forwarded);
 				this.#options.observer.callEnded(outcome);
 			},
 		);
-		this.#calls.add(forwarded);
+		calls.add(forwarded);
 		forwarded.start();
 	}
 
@@ -285,14 +301,17 @@ class ServerForwarder implements Forwarder {
 	}
 
 	close(): void {
-		this.endCalls(new ConnectError("the agent has stopped", Code.Unavailable));
+		const error = new ConnectError("the agent has stopped", Code.Unavailable);
+		for (const call of [...this.#calls, ...this.#ownCalls]) {
+			call.stop(error);
+		}
 		this.#servers.close();
 	}
 
 	/** Watches leave servers that were removed, as far as another server can be called. */
 	#leaveRemovedServers(): void {
 		if (this.#servers.leaving.length > 0) {
-			for (const call of [...this.#calls]) {
+			for (const call of [...this.#calls, ...this.#ownCalls]) {
 				call.leaveRemovedServer();
 			}
 		}

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
-import { HistoryService } from "@plinth/proto";
-import { idOf } from "@plinth/resource";
+import { HistoryService, ResourceService } from "@plinth/proto";
+import { idOf, typeOf } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { createPlinthTransport } from "@plinth/rpc-client";
 import { temporaryFolder } from "@plinth/test-support";
@@ -12,7 +12,7 @@ import { defineModule } from "../module/index.ts";
 import { ModuleError } from "../module/load-module.ts";
 import { startServer } from "../started-server.fixture.ts";
 import { agency, allReconciled, write } from "./agency.fixture.ts";
-import { startTestAgent } from "./started-agent.fixture.ts";
+import { readiness, startTestAgent } from "./started-agent.fixture.ts";
 
 describe("controllers in an agent", () => {
 	it("reconcile what servers store, and see their own writes", async () => {
@@ -74,6 +74,26 @@ describe("controllers in an agent", () => {
 		await allReconciled(server, "wayne");
 		expect(two.reconciled).toContain("wayne");
 		expect([...one.rewinds, ...two.rewinds]).toEqual([]);
+	});
+
+	it("make their calls also while clients have used up the limit of calls", async () => {
+		const server = await startServer({ modules: [musicModule()] });
+		const { module, reconciled } = agency();
+		const agent = await startTestAgent(
+			[server.address],
+			{ forwardingLimits: { calls: 1 } },
+			{ modules: [module] },
+		);
+		await readiness(agent.address, /: ready/);
+		const transport = createPlinthTransport({ baseUrl: agent.address });
+		onTestFinished(() => transport.close());
+		const client = createClient(ResourceService, transport);
+		const artists = { type: typeOf(Artist.type), tenancy: {} };
+		await client.watchList(artists)[Symbol.asyncIterator]().next();
+		await expect(client.list(artists)).rejects.toThrow("the agent forwards at most 1 calls");
+		await write(server, "miles");
+		await allReconciled(server, "miles");
+		expect(reconciled.length).toBeGreaterThanOrEqual(5);
 	});
 
 	it("are refused if an agent could not run them", async () => {

@@ -28,11 +28,11 @@ export interface AgentHandlerOptions {
 	/** Serves calls of clients, if the agent has caches. */
 	readonly cache?: Pick<AgentCache, "serve" | "types"> | undefined;
 	/**
-	 * If set, all calls are those of the agent itself, and carry this secret: they are forwarded, with AgentCacheService among them.
-	 * Others are refused.
+	 * If set, all calls are those of the agent itself, and carry this secret: they are forwarded, with AgentCacheService among them,
+	 * also while the agent stops. Others are refused.
 	 */
 	readonly ownSecret?: OwnSecret;
-	/** Whether the agent stops: then it is not ready, and refuses new calls. */
+	/** Whether the agent stops: then it is not ready, and refuses new calls of clients. */
 	readonly isStopping: () => boolean;
 }
 
@@ -91,7 +91,11 @@ export function createAgentHandler(options: AgentHandlerOptions): RequestHandler
 		exchange.admit(countsForNothingElse);
 		const forward = () => {
 			const call = new ExchangeCall(exchange, request, response, isOwn);
-			const isRefused = !isOwn && pathOf(request).startsWith(pathOfCacheService);
+			if (isOwn) {
+				forwarder.forwardOwn(call);
+				return;
+			}
+			const isRefused = pathOf(request).startsWith(pathOfCacheService);
 			forwarder.forward(call, isStopping() ? stopping() : isRefused ? onlyForAgents() : undefined);
 		};
 		if (cache === undefined || isStopping()) {
