@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Interceptor } from "@connectrpc/connect";
 import { createPlinthTransport, type PlinthTransport } from "@plinth/rpc-client";
 import type { Logger, Runtime } from "@plinth/runtime";
+import { streamErrorsOfAgents } from "../agents-listener/stream-errors.ts";
 import { formatListenAddress } from "../configuration/listen-address.ts";
 import { FileError } from "../configuration/located-yaml.ts";
 import { defaultListenerLimits, type ListenerLimits } from "../listener/limits.ts";
@@ -52,7 +53,10 @@ export async function openOwnCalls(options: OwnCallsOptions): Promise<OwnCalls> 
 	let token = await tokenIn(tokenFile);
 	const { clock } = runtime;
 	const limits = ownCallLimits;
-	const listener = await openListener({ address: anyPort, handler, limits, clock, logger });
+	const listener = await openListener({
+		...{ address: anyPort, handler, limits, clock, logger },
+		streamErrors: streamErrorsOfAgents,
+	});
 	const withToken: Interceptor = (next) => (request) => {
 		if (token !== undefined) {
 			request.header.set("authorization", `Bearer ${token}`);

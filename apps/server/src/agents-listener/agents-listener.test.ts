@@ -1,7 +1,7 @@
 /** The port for agents: who may use it, and what a server knows of the clients behind an agent. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import type { IncomingHttpHeaders } from "node:http2";
+import { constants, type IncomingHttpHeaders } from "node:http2";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ResourceService } from "@plinth/proto";
@@ -138,6 +138,29 @@ describe("the port for agents", () => {
 		play(server.address, "10.0.0.1");
 		await inFlight(8);
 	});
+
+	it.each(["plinth", "node"] as const)(
+		"keeps a connection on which clients of the agent cancel many calls (http2 %s)",
+		async (http2) => {
+			const released = Promise.withResolvers<void>();
+			const { port } = await start(oldSecret, { modules: [musicModule(released.promise)], http2 });
+			const session = openSession(port);
+			const headers = { "x-plinth-internal": oldSecret };
+			const play = () => post(session, playPath, "{}", { headers });
+			const kept = play();
+			for (let round = 0; round < 50 && !session.closed; round += 1) {
+				const canceled = Array.from({ length: 100 }, play);
+				// Each has reached the server when a later frame was acknowledged.
+				await new Promise((resolve) => session.ping(resolve));
+				for (const { stream } of canceled) {
+					stream.close(constants.NGHTTP2_CANCEL);
+				}
+				await Promise.all(canceled.map(({ ended }) => ended));
+			}
+			released.resolve();
+			expect((await kept.ended).status).toBe("200");
+		},
+	);
 });
 
 it("a watch that moves has the credential of the time when it moves", async () => {

@@ -4,13 +4,14 @@ import type { SharedSecrets } from "../security/shared-secrets.ts";
 import { AgentClients } from "./agent-clients.ts";
 import type { AgentsOptions } from "./agents-options.ts";
 import { type CheckAgentOptions, checkAgent } from "./check-agent.ts";
+import { streamErrorsOfAgents } from "./stream-errors.ts";
 
 /** So many addresses of clients are told apart. */
 const clientLimit = 10_000;
 
 /** Options of `openForAgents`. */
 export interface ForAgentsOptions
-	extends Omit<ListenerOptions, "address" | "tls">,
+	extends Omit<ListenerOptions, "address" | "tls" | "streamErrors">,
 		Pick<CheckAgentOptions, "onRefused"> {
 	readonly agents: Pick<AgentsOptions, "listen">;
 	readonly secrets: SharedSecrets;
@@ -24,6 +25,7 @@ export async function openForAgents(options: ForAgentsOptions): Promise<Listener
 	const listener = await openListener({
 		...others,
 		address: agents.listen,
+		streamErrors: streamErrorsOfAgents,
 		handler: checkAgent({ secrets, clients, onRefused }, handler),
 		// Agents are known by their credential.
 		...(tls && { tls: tls.withoutClients }),

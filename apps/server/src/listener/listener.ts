@@ -1,6 +1,7 @@
 import { createServer as createHttp1Server } from "node:http";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Server as TlsServer } from "node:tls";
+import type { RateLimit } from "@plinth/http2";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ListenAddress } from "../configuration/listen-address.ts";
 import { Http1Call } from "./http1/http1-call.ts";
@@ -21,6 +22,11 @@ export interface ListenerOptions {
 	/** Handles all requests of both protocols. Must not throw. */
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
+	/**
+	 * How many streams of an HTTP/2 connection the client may reset, or end by a violation, before the connection is closed; as for
+	 * any client by default.
+	 */
+	readonly streamErrors?: RateLimit;
 	/** What serves HTTP/2; `plinth` by default. */
 	readonly http2?: Http2Implementation;
 	/** Makes the port speak TLS; with a `ca`, only to clients with a certificate of it. */
@@ -80,12 +86,12 @@ class PortListener implements Listener {
 	#address: ListenAddress;
 
 	constructor(options: ListenerOptions) {
-		const { limits, handler, logger, clock, tls, http2 = "plinth" } = options;
+		const { limits, handler, logger, clock, tls, http2 = "plinth", streamErrors } = options;
 		this.#options = options;
 		this.#silent = new SilentConnections(clock, limits.headersMs);
 		this.#address = options.address;
 		this.#http2 = createHttp2Server(http2, {
-			...{ limits, handler, logger, clock },
+			...{ limits, streamErrors, handler, logger, clock },
 			onHeaders: (socket) => this.#silent.headersArrived(socket),
 		});
 		this.#http1 = createHttp1Server({

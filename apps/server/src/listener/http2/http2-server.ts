@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { RateLimit } from "@plinth/http2";
 import type { Clock, Logger } from "@plinth/runtime";
 import type { ListenerLimits } from "../limits.ts";
 import type { RequestHandler } from "../request-handler.ts";
@@ -10,6 +11,8 @@ export type Http2Implementation = "node" | "plinth";
 export interface Http2ServerOptions {
 	readonly handler: RequestHandler;
 	readonly limits: ListenerLimits;
+	/** The budget of each connection for streams that the client resets or violates; that for any client by default. */
+	readonly streamErrors?: RateLimit | undefined;
 	readonly clock: Clock;
 	readonly logger: Logger;
 	/** Called when a connection has sent its first request. */

@@ -17,11 +17,15 @@ export class NodeServer implements Http2Server {
 	readonly #connections = new Set<NodeConnection>();
 
 	constructor(options: Http2ServerOptions) {
-		const { limits, logger } = options;
+		const { limits, logger, streamErrors } = options;
 		this.#options = options;
 		this.#server = createServer({
 			maxSessionMemory: limits.connectionMemoryMiB,
 			settings: { maxConcurrentStreams: limits.streamsPerConnection },
+			...(streamErrors && {
+				streamResetBurst: streamErrors.burst,
+				streamResetRate: streamErrors.perSecond,
+			}),
 		});
 		this.#server.on("sessionError", (error) =>
 			logger.debug({ err: error }, "an HTTP/2 connection failed"),

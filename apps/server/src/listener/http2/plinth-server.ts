@@ -12,7 +12,8 @@ export class PlinthServer implements Http2Server {
 
 	constructor(options: Http2ServerOptions) {
 		this.#options = options;
-		this.#limits = http2Limits(options.limits);
+		const { limits, streamErrors } = options;
+		this.#limits = { ...http2Limits(limits), ...(streamErrors && { streamErrors }) };
 	}
 
 	serve(socket: Socket, head: Buffer): void {
