@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
+import { defineController } from "@plinth/controller";
 import { HistoryService, ResourceService } from "@plinth/proto";
 import { idOf, typeOf } from "@plinth/resource";
 import { PolicyAuthorizer } from "@plinth/resource-service";
@@ -13,6 +14,8 @@ import { ModuleError } from "../module/load-module.ts";
 import { startServer } from "../started-server.fixture.ts";
 import { agency, allReconciled, write } from "./agency.fixture.ts";
 import { readiness, startTestAgent } from "./started-agent.fixture.ts";
+
+const artists = { type: typeOf(Artist.type), tenancy: {} };
 
 describe("controllers in an agent", () => {
 	it("reconcile what servers store, and see their own writes", async () => {
@@ -88,12 +91,51 @@ describe("controllers in an agent", () => {
 		const transport = createPlinthTransport({ baseUrl: agent.address });
 		onTestFinished(() => transport.close());
 		const client = createClient(ResourceService, transport);
-		const artists = { type: typeOf(Artist.type), tenancy: {} };
 		await client.watchList(artists)[Symbol.asyncIterator]().next();
 		await expect(client.list(artists)).rejects.toThrow("the agent forwards at most 1 calls");
 		await write(server, "miles");
 		await allReconciled(server, "miles");
 		expect(reconciled.length).toBeGreaterThanOrEqual(5);
+	});
+
+	it("stop at the same time as the calls of clients, which learn of it at once", async () => {
+		const server = await startServer({ modules: [musicModule()] });
+		const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+		const controller = defineController({
+			name: "slow",
+			manages: Artist,
+			async reconcile({ client, cache }, { id }) {
+				const resource = cache.get(Artist, id)?.resource;
+				begun.resolve();
+				await released.promise;
+				if (resource !== undefined && resource.metadata.stopped === undefined) {
+					const metadata = { ...resource.metadata, stopped: "yes" };
+					await client.write({ resource: { ...resource, metadata } });
+				}
+			},
+		});
+		const module = defineModule({ name: "slow", types: [Artist], controllers: [controller] });
+		const agent = await startTestAgent([server.address], {}, { modules: [module] });
+		await readiness(agent.address, /: ready/);
+		const transport = createPlinthTransport({ baseUrl: agent.address });
+		onTestFinished(() => transport.close());
+		const client = createClient(ResourceService, transport);
+		const watch = client.watchList(artists)[Symbol.asyncIterator]();
+		await watch.next();
+		await write(server, "miles");
+		await begun.promise;
+		const stopped = agent.stop();
+		await expect(
+			(async () => {
+				while ((await watch.next()).done !== true) {}
+			})(),
+		).rejects.toThrow("the agent is stopping: open the stream again");
+		await expect(client.list(artists)).rejects.toMatchObject({ code: Code.Unavailable });
+		// What controllers have begun succeeds.
+		released.resolve();
+		await stopped;
+		const { resource } = await server.client.read({ id: idOf(Artist, "miles") });
+		expect(resource?.metadata.stopped).toBe("yes");
 	});
 
 	it("are refused if an agent could not run them", async () => {

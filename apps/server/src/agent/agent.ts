@@ -21,7 +21,7 @@ import { type FollowedFiles, followFiles } from "../security/followed-files.ts";
 import { SharedSecrets } from "../security/shared-secrets.ts";
 import { defaultStopLimitMs } from "../server-options.ts";
 import type { AgentConfiguration } from "./agent-configuration.ts";
-import { startAgentControllers } from "./agent-controllers.ts";
+import { type AgentControllers, startAgentControllers } from "./agent-controllers.ts";
 import { type AgentHandlerOptions, createAgentHandler } from "./agent-handler.ts";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import { startCaches } from "./cache/start-caches.ts";
@@ -48,7 +48,10 @@ export interface Agent {
 	readonly address: string;
 	/** Reads the TLS files and the credential again if they have changed, and looks for servers. */
 	reload(): Promise<void>;
-	/** Ends streams, lets calls finish for `stopLimitMs`, and closes all connections. */
+	/**
+	 * Ends streams, lets calls finish for `stopLimitMs`, stops controllers at the same time, and closes all connections. New calls are
+	 * refused at once.
+	 */
 	stop(): Promise<void>;
 }
 
@@ -104,15 +107,17 @@ export async function startAgent(
 	});
 	tls?.follow(listener);
 	instruments.observeListener(listener);
-	started.defer(async () => {
+	let controllers: AgentControllers | undefined;
+	started.defer(() => {
 		isStopping = true;
 		caches?.cache.endStreams(openAgain());
-		await stopForwarding(forwarder, listener, clock, stopLimitMs);
+		const clients = stopForwarding(forwarder, listener, clock, stopLimitMs);
+		// Their calls go on until they have stopped, and clients do not wait for them.
+		return allDone([clients, controllers?.stop()]);
 	});
 	await caches?.checkTypes();
 	const { controllersTokenFile: tokenFile } = configuration;
-	const controllers = await startAgentControllers({ ...own, modules, tokenFile });
-	started.defer(() => controllers?.stop());
+	controllers = await startAgentControllers({ ...own, modules, tokenFile });
 	if (controllers !== undefined) {
 		observeControllers(metrics.meter, controllers);
 	}
@@ -198,6 +203,12 @@ async function followCredential(
 				files: { credential: file },
 				apply: ({ credential }) => secrets.replace(file, credential),
 			});
+}
+
+/** Waits for all, also if some reject. @throws what the first of them rejects with. */
+async function allDone(promises: readonly (Promise<void> | undefined)[]): Promise<void> {
+	await Promise.allSettled(promises);
+	await Promise.all(promises);
 }
 
 /** Ends streams now, lets calls finish for `stopLimitMs`, and closes the port. */

@@ -1,4 +1,5 @@
 import process from "node:process";
+import { defaultControllerLimits } from "@plinth/controller";
 import { exitCodes } from "../command/exit-codes.ts";
 import { exitImmediately, watchFaults } from "../command/process-faults.ts";
 import { createLogger } from "../logging/pino-logger.ts";
@@ -8,8 +9,12 @@ import { defaultStopLimitMs } from "../server-options.ts";
 import { startAgent } from "./agent.ts";
 import type { AgentConfiguration } from "./agent-configuration.ts";
 
-/** The time that a stop has after running calls were ended, in milliseconds. */
+/** The time that a stop has after running calls and controllers were ended, in milliseconds. */
 const stopGraceMs = 5_000;
+
+const { stopFinishMs, stopAbortMs } = defaultControllerLimits;
+/** How long controllers may take to stop, in milliseconds. */
+const controllersStopMs = stopFinishMs + stopAbortMs;
 
 /** Runs an agent until it stops by a signal of this process. Resolves to the exit code. */
 export async function runAgent(configuration: AgentConfiguration): Promise<number> {
@@ -41,10 +46,12 @@ Try next, in another terminal:
   curl -s ${agent.address}/readyz
 `);
 	await stopping.promise;
+	// Controllers stop while the calls of clients finish.
+	const limitMs = modules.length === 0 ? stopLimitMs : Math.max(stopLimitMs, controllersStopMs);
 	setTimeout(() => {
 		logger.error({}, "the stop did not complete in time: the process exits now");
 		exitImmediately(exitCodes.failed);
-	}, stopLimitMs + stopGraceMs);
+	}, limitMs + stopGraceMs);
 	await agent.stop();
 	return faults.count === 0 ? exitCodes.stopped : exitCodes.failed;
 }
