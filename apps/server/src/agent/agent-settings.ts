@@ -58,7 +58,8 @@ export const agentSettings = {
 	}),
 	calls: one("limits.calls", {
 		placeholder: "<number>",
-		description: "the maximum number of calls that are forwarded at the same time, with streams",
+		description:
+			"the maximum number of calls of clients that are forwarded at the same time, with streams",
 		defaultText: "10000",
 		parse: count,
 	}),
