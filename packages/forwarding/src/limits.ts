@@ -1,6 +1,6 @@
 /** The limits of a forwarder. */
 export interface ForwardingLimits {
-	/** Calls that are forwarded at the same time, streams included; more are refused. */
+	/** Calls of clients that are forwarded at the same time, streams included; more are refused. */
 	readonly calls: number;
 	/** The size of one request message; of the whole body, if the protocol does not divide it into messages. In bytes. */
 	readonly requestBytes: number;
