@@ -106,8 +106,8 @@ export interface Forwarder {
 	 */
 	forward(call: InboundCall, refusal?: ConnectError): void;
 	/**
-	 * Forwards a call of the agent itself. What clients do has no effect on such calls: `limits.calls` does not count or refuse
-	 * them, and `endStreams` and `endCalls` do not end them.
+	 * Forwards a call of the agent itself. Clients take nothing from such calls: `limits.calls` does not count or refuse them, they
+	 * have connections and memory of their own, and `endStreams` and `endCalls` do not end them.
 	 */
 	forwardOwn(call: InboundCall): void;
 	/** Whether at least one server is healthy. */
@@ -169,6 +169,8 @@ class ServerForwarder implements Forwarder {
 	readonly #limits: ForwardingLimits;
 	readonly #servers: ServerSet;
 	readonly #environment: CallEnvironment;
+	/** For the agent's own calls. */
+	readonly #ownEnvironment: CallEnvironment;
 	/** Those of clients. */
 	readonly #calls = new Set<ForwardedCall>();
 	/** Those of the agent itself. */
@@ -201,10 +203,9 @@ class ServerForwarder implements Forwarder {
 			create,
 		);
 		this.#environment = {
-			...{ agent, credential },
+			...{ purpose: "call", agent, credential },
 			limits: this.#limits,
-			memory: new KeptBytes(this.#limits.keptBytesInTotal),
-			watchRequests: new KeptBytes(this.#limits.keptBytesInTotal),
+			...this.#newMemory(),
 			position: new ClusterPosition(),
 			lists: new ListServers(this.#limits.lists),
 			...{ clock: runtime.clock, random: runtime.random },
@@ -215,9 +216,18 @@ class ServerForwarder implements Forwarder {
 			retried: (reason) => observer.callRetried(reason),
 			watchMoved: () => observer.watchMoved(),
 		};
+		this.#ownEnvironment = { ...this.#environment, purpose: "own", ...this.#newMemory() };
 		for (const server of this.#servers.servers) {
 			server.health.start();
 		}
+	}
+
+	#newMemory(): Pick<CallEnvironment, "memory" | "watchRequests"> {
+		const { keptBytesInTotal } = this.#limits;
+		return {
+			memory: new KeptBytes(keptBytesInTotal),
+			watchRequests: new KeptBytes(keptBytesInTotal),
+		};
 	}
 
 	get isReady(): boolean {
@@ -242,16 +252,16 @@ class ServerForwarder implements Forwarder {
 			}
 			return;
 		}
-		this.#start(call, this.#calls);
+		this.#start(call, this.#environment, this.#calls);
 	}
 
 	forwardOwn(call: InboundCall): void {
-		this.#start(call, this.#ownCalls);
+		this.#start(call, this.#ownEnvironment, this.#ownCalls);
 	}
 
-	#start(call: InboundCall, calls: Set<ForwardedCall>): void {
+	#start(call: InboundCall, environment: CallEnvironment, calls: Set<ForwardedCall>): void {
 		const forwarded: ForwardedCall = new ForwardedCall(
-			...([this.#environment, call, this.#methodOf(call)] as const),
+			...([environment, call, this.#methodOf(call)] as const),
 			(outcome) => {
 				calls.delete(forwarded);
 				this.#options.observer.callEnded(outcome);

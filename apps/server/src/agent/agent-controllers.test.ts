@@ -98,6 +98,39 @@ describe("controllers in an agent", () => {
 		expect(reconciled.length).toBeGreaterThanOrEqual(5);
 	});
 
+	it("make their calls also while clients have taken all that a server accepts of their connections", async () => {
+		const limits = { streamsPerConnection: 41 };
+		const server = await startServer({ modules: [musicModule()], limits });
+		const { module, reconciled } = agency();
+		const agent = await startTestAgent(
+			[server.address],
+			// A connection for clients.
+			{ forwardingLimits: { calls: 40 } },
+			{ modules: [module] },
+		);
+		await readiness(agent.address, /: ready/);
+		const transport = createPlinthTransport({ baseUrl: agent.address });
+		onTestFinished(() => transport.close());
+		const client = createClient(ResourceService, transport);
+		let ended = 0;
+		for (let count = 0; count < 40; count += 1) {
+			const begun = Promise.withResolvers<void>();
+			const read = async () => {
+				for await (const _ of client.watchList(artists)) {
+					begun.resolve();
+				}
+			};
+			read().catch(() => {
+				ended += 1;
+			});
+			await begun.promise;
+		}
+		await write(server, "miles");
+		await allReconciled(server, "miles");
+		expect(reconciled.length).toBeGreaterThanOrEqual(5);
+		expect(ended).toBe(0);
+	});
+
 	it("stop at the same time as the calls of clients, which learn of it at once", async () => {
 		const server = await startServer({ modules: [musicModule()] });
 		const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

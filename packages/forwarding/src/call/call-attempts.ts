@@ -129,7 +129,7 @@ export class CallAttempts {
 		}
 		this.#count += 1;
 		this.#tried.add(server);
-		const place = server.take();
+		const place = server.take(this.#environment.purpose);
 		const session = place.session();
 		if (!(session instanceof Promise)) {
 			this.#open(server, place, session);

@@ -3,6 +3,7 @@ import type { ForwardingLimits } from "../limits.ts";
 import type { ListServers } from "../pages/list-servers.ts";
 import type { ClusterPosition } from "../positions/cluster-position.ts";
 import type { Server } from "../servers/server.ts";
+import type { CallPurpose } from "../servers/server-network.ts";
 import type { WatchMethod } from "../watches/scanned-message.ts";
 import type { WriteMethod } from "../writes/write-condition.ts";
 import type { KeptBytes } from "./kept-bytes.ts";
@@ -28,8 +29,9 @@ export interface CallMethod {
 	readonly watch?: WatchMethod;
 }
 
-/** What all calls of a forwarder share. */
+/** What all calls of clients share, or all calls of the agent itself. */
 export interface CallEnvironment {
+	readonly purpose: CallPurpose;
 	readonly agent: string;
 	/** The credential of the agent, as it is now. */
 	readonly credential: () => string;

@@ -14,7 +14,7 @@ const callsBeforeSettings = 100;
  * The bytes that a server may send ahead of a slow reader: for each call, and for all of a connection. The latter is enough
  * for all calls of a connection, so that those of clients that do not read hold up no others.
  */
-const callWindowBytes = 256 * 1024;
+const callWindowBytes = 64 * 1024;
 const sessionWindowBytes = callsPerConnection * callWindowBytes;
 
 const keepAlive = {
@@ -33,7 +33,7 @@ export interface ServerConnectionsOptions {
 	readonly runtime: Pick<Runtime, "clock" | "random">;
 	/** Called when the server accepts no new calls on a connection. */
 	readonly onGoaway: () => void;
-	/** The number of connections for calls. */
+	/** The number of connections for calls of clients. */
 	readonly maxConnections: number;
 }
 
@@ -47,8 +47,9 @@ interface Shared {
  * The connections to one server. A call goes to the one with the most calls that has room for another, so that those that
  * are not needed become idle and close. If all are full and there can be no further one, the call is refused.
  *
- * Invariant: there are at most `maxConnections`, and one for the checks that find no room on these. None is opened while the
- * server accepts no calls on one that is open.
+ * Invariant: for the calls of clients, there are at most `maxConnections`, and there is one for the checks that find no room on
+ * these. The agent's own calls, which it limits itself, share none with them. None is opened while the server accepts no calls
+ * on one that is open.
  */
 export class ServerConnections implements Connections {
 	readonly #authority: string;
@@ -56,7 +57,10 @@ export class ServerConnections implements Connections {
 	readonly #runtime: Pick<Runtime, "clock" | "random">;
 	readonly #onGoaway: () => void;
 	readonly #maxConnections: number;
+	/** For the calls of clients, and for checks. */
 	readonly #connections: Shared[] = [];
+	/** For the agent's own calls. */
+	readonly #own: Shared[] = [];
 	/** For checks while the others are full. */
 	#spare: Shared | undefined;
 	/** The calls of a connection for which the server has declared no limit yet: no more than on the others. */
@@ -72,7 +76,8 @@ export class ServerConnections implements Connections {
 
 	take(purpose: Purpose = "call"): Place {
 		this.#assumeLimit();
-		const shared = this.#fullestWithRoom() ?? this.#add(purpose);
+		const connections = purpose === "own" ? this.#own : this.#connections;
+		const shared = this.#fullestWithRoom(connections) ?? this.#add(purpose);
 		if (shared === undefined) {
 			return { session: () => Promise.reject(this.#noRoom()), leave: () => {} };
 		}
@@ -91,9 +96,9 @@ export class ServerConnections implements Connections {
 		}
 	}
 
-	#fullestWithRoom(): Shared | undefined {
+	#fullestWithRoom(connections: readonly Shared[]): Shared | undefined {
 		let fullest: Shared | undefined;
-		for (const shared of this.#connections) {
+		for (const shared of connections) {
 			const hasRoom = shared.calls < Math.min(this.#limitOf(shared), callsPerConnection);
 			if (hasRoom && (fullest === undefined || shared.calls > fullest.calls)) {
 				fullest = shared;
@@ -103,7 +108,8 @@ export class ServerConnections implements Connections {
 	}
 
 	get #all(): readonly Shared[] {
-		return this.#spare === undefined ? this.#connections : [...this.#connections, this.#spare];
+		const spare = this.#spare === undefined ? [] : [this.#spare];
+		return [...this.#connections, ...this.#own, ...spare];
 	}
 
 	/** The smallest limit of calls on a connection. */
@@ -126,8 +132,13 @@ export class ServerConnections implements Connections {
 
 	/** Adds a connection, or returns the spare one; `undefined` if the call can't have one. */
 	#add(purpose: Purpose): Shared | undefined {
-		if (this.#connections.length > 0 && this.#limit === 0) {
+		if (this.#all.length > 0 && this.#limit === 0) {
 			return undefined;
+		}
+		if (purpose === "own") {
+			const shared = this.#open();
+			this.#own.push(shared);
+			return shared;
 		}
 		if (this.#connections.length < this.#maxConnections) {
 			const shared = this.#open();

@@ -11,12 +11,18 @@ export interface Place {
 	leave(): void;
 }
 
-/** What a place is for: checks find one on a server that is full, too. */
-export type Purpose = "call" | "check";
+/**
+ * What a place is for. The agent's own calls have connections of their own, and checks find a place on a server that is full, too:
+ * neither waits for calls of clients.
+ */
+export type Purpose = "call" | "own" | "check";
+
+/** Whose call a place is for: that of a client, or of the agent itself. */
+export type CallPurpose = Exclude<Purpose, "check">;
 
 /** The connections to one server. */
 export interface Connections {
-	/** Takes a place for a call, or for a check. */
+	/** Takes a place: for a call of a client by default. */
 	take(purpose?: Purpose): Place;
 	/** Ends all connections and their calls. */
 	close(): void;

@@ -1,7 +1,7 @@
 import type { Runtime } from "@plinth/runtime";
 import { checkReady } from "./check-ready.ts";
 import { type HealthEvents, type HealthOptions, ServerHealth } from "./server-health.ts";
-import type { Connections, Place } from "./server-network.ts";
+import type { CallPurpose, Connections, Place } from "./server-network.ts";
 import type { ServerTarget } from "./server-target.ts";
 
 /** Options of a server. */
@@ -61,8 +61,8 @@ export class Server {
 	}
 
 	/** Takes a place for a call. */
-	take(): Place {
-		const place = this.#connections.take();
+	take(purpose: CallPurpose): Place {
+		const place = this.#connections.take(purpose);
 		this.#calls += 1;
 		return {
 			session: () => place.session(),

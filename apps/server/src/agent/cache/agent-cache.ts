@@ -113,12 +113,12 @@ export class AgentCache {
 				this.#unary(call, (service) => Promise.resolve(service.list(request, call))),
 			watchList: (request, call) => {
 				const { parts } = this.#servedCall(call);
-				this.#show(parts, call);
+				this.#showWatch(parts, call);
 				return partOf(parts, 0).service.watchList(request, call);
 			},
 			watchSet: (request, call) => {
 				const { parts } = this.#servedCall(call);
-				this.#show(parts, call);
+				this.#showWatch(parts, call);
 				return new WatchSet(request, call, {
 					admission: {
 						watchesPerSet: cacheLimits.watchesPerSet,
@@ -246,6 +246,14 @@ export class AgentCache {
 		exchange.body.putBack(body);
 		forward();
 		return true;
+	}
+
+	/** Begins a watch, unless a cache was dropped since the call was admitted: then the client watches again. */
+	#showWatch(parts: readonly ServedPart[], call: HandlerContext): void {
+		if (parts.some(({ cache, service }) => cache.service !== service)) {
+			throw new ConnectError("the cache was dropped", Code.Unavailable);
+		}
+		this.#show(parts, call);
 	}
 
 	/** Remembers what is shown to a client now, and tells in headers what the cache that is furthest behind has. */
