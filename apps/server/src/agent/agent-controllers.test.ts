@@ -17,6 +17,27 @@ import { readiness, startTestAgent } from "./started-agent.fixture.ts";
 
 const artists = { type: typeOf(Artist.type), tenancy: {} };
 
+/** Controllers in an agent with a limit of calls, at a server with one of streams, and a client of the agent. */
+async function startLimited({
+	calls,
+	streamsPerConnection,
+}: {
+	readonly calls: number;
+	readonly streamsPerConnection?: number;
+}) {
+	const server = await startServer({
+		modules: [musicModule()],
+		...(streamsPerConnection !== undefined && { limits: { streamsPerConnection } }),
+	});
+	const { module, reconciled } = agency();
+	const forwardingLimits = { calls };
+	const agent = await startTestAgent([server.address], { forwardingLimits }, { modules: [module] });
+	await readiness(agent.address, /: ready/);
+	const transport = createPlinthTransport({ baseUrl: agent.address });
+	onTestFinished(() => transport.close());
+	return { server, client: createClient(ResourceService, transport), reconciled };
+}
+
 describe("controllers in an agent", () => {
 	it("reconcile what servers store, and see their own writes", async () => {
 		const server = await startServer({ modules: [musicModule()] });
@@ -80,17 +101,7 @@ describe("controllers in an agent", () => {
 	});
 
 	it("make their calls also while clients have used up the limit of calls", async () => {
-		const server = await startServer({ modules: [musicModule()] });
-		const { module, reconciled } = agency();
-		const agent = await startTestAgent(
-			[server.address],
-			{ forwardingLimits: { calls: 1 } },
-			{ modules: [module] },
-		);
-		await readiness(agent.address, /: ready/);
-		const transport = createPlinthTransport({ baseUrl: agent.address });
-		onTestFinished(() => transport.close());
-		const client = createClient(ResourceService, transport);
+		const { server, client, reconciled } = await startLimited({ calls: 1 });
 		await client.watchList(artists)[Symbol.asyncIterator]().next();
 		await expect(client.list(artists)).rejects.toThrow("the agent forwards at most 1 calls");
 		await write(server, "miles");
@@ -99,19 +110,11 @@ describe("controllers in an agent", () => {
 	});
 
 	it("make their calls also while clients have taken all that a server accepts of their connections", async () => {
-		const limits = { streamsPerConnection: 41 };
-		const server = await startServer({ modules: [musicModule()], limits });
-		const { module, reconciled } = agency();
-		const agent = await startTestAgent(
-			[server.address],
-			// A connection for clients.
-			{ forwardingLimits: { calls: 40 } },
-			{ modules: [module] },
-		);
-		await readiness(agent.address, /: ready/);
-		const transport = createPlinthTransport({ baseUrl: agent.address });
-		onTestFinished(() => transport.close());
-		const client = createClient(ResourceService, transport);
+		// So the agent has one connection for clients.
+		const { server, client, reconciled } = await startLimited({
+			calls: 40,
+			streamsPerConnection: 41,
+		});
 		let ended = 0;
 		for (let count = 0; count < 40; count += 1) {
 			const begun = Promise.withResolvers<void>();

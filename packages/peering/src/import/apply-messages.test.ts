@@ -9,21 +9,13 @@ import { newUlid, type ResourceType, typeOf } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import { Exhausted } from "@plinth/storage";
 import { expect, it } from "vitest";
-import { Good, good } from "../simulation/goods.fixture.ts";
+import { Good, good, Other } from "../simulation/goods.fixture.ts";
 import { MessageApplier } from "./apply-messages.ts";
 import { type ImportStore, TooManyCopies } from "./import-store.ts";
 import { LeftOutResources } from "./left-out.ts";
 
 const uid = newUlid(systemRuntime);
 const own = newUlid(systemRuntime);
-const otherType = { ...Good.type, kind: "Other" };
-const Other: ResourceType = {
-	...Good,
-	type: otherType,
-	key: "goods.v1.Other",
-	family: "goods.Other",
-};
-
 function message(
 	init: MessageInitShape<typeof StreamResponseSchema>["message"],
 	isCurrent = false,

@@ -53,7 +53,7 @@ type Wanted =
 /**
  * Applies the messages of a stream to the copies of an import. Each commit has the copies of some messages and, in the
  * record of the import, the position after them. So after a crash, the import continues after what it has stored; what it is
- * sent again changes nothing.
+ * sent again changes nothing. What the messages remove is removed by a commit before that, which has no position.
  *
  * A snapshot ends with the removal of all copies of the type that were not in it: never before, so that a snapshot that is
  * cut off removes nothing. Its position is recorded after that.

@@ -1,6 +1,6 @@
-import { type ResourceType, typeOf } from "@plinth/resource";
+import { typeOf } from "@plinth/resource";
 import { expect, it } from "vitest";
-import { Good } from "../simulation/goods.fixture.ts";
+import { Good, Other } from "../simulation/goods.fixture.ts";
 import { original, scriptedImport, snapshot } from "./scripted-source.fixture.ts";
 
 it("a quiet stream is recorded also after a clock that was ahead", {
@@ -20,14 +20,6 @@ it("a quiet stream is recorded also after a clock that was ahead", {
 		positions: [{ version: "7" }],
 	});
 });
-
-const otherType = { ...Good.type, kind: "Other" };
-const Other: ResourceType = {
-	...Good,
-	type: otherType,
-	key: "goods.v1.Other",
-	family: "goods.Other",
-};
 
 it("no position covers what was skipped for lack of room, while a quiet type has not begun", {
 	timeout: 300_000,

@@ -3,7 +3,7 @@ import { LeftOutSchema } from "@plinth/proto/gen/plinth/peering/v1/peering_servi
 import { type ResourceType, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { LaterGood } from "../regional/two-regions.fixture.ts";
-import { Good } from "../simulation/goods.fixture.ts";
+import { Good, Other } from "../simulation/goods.fixture.ts";
 import {
 	type Message,
 	malformed,
@@ -11,14 +11,6 @@ import {
 	scriptedImport,
 	snapshot,
 } from "./scripted-source.fixture.ts";
-
-const otherType = { ...Good.type, kind: "Other" };
-const Other: ResourceType = {
-	...Good,
-	type: otherType,
-	key: "goods.v1.Other",
-	family: "goods.Other",
-};
 
 function many(type: ResourceType, count: number): readonly Message[] {
 	return Array.from({ length: count }, (_, at) => malformed(type, `x${at}`));

@@ -1,10 +1,20 @@
 import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
-import { decodeShared, defineType, idOf, resourceOf } from "@plinth/resource";
+import { decodeShared, defineType, idOf, type ResourceType, resourceOf } from "@plinth/resource";
 import { GoodSchema } from "../../testdata/gen/acme/goods/v1/goods_pb.ts";
 
 /** The type that the clusters copy. */
 export const Good = defineType(GoodSchema);
+
+const otherType = { ...Good.type, kind: "Other" };
+
+/** Another type with the same data. */
+export const Other: ResourceType = {
+	...Good,
+	type: otherType,
+	key: "goods.v1.Other",
+	family: "goods.Other",
+};
 
 /** The ID of a good of a cluster. */
 export function goodId(name: string, partition = "default", namespace = "default") {
