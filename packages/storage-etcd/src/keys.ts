@@ -19,6 +19,15 @@ export interface KeyRange {
 	readonly rangeEnd: Uint8Array;
 }
 
+/** A range of keys that is read in pages. */
+export interface PagedRange extends KeyRange {
+	/**
+	 * The first key after the group of a key. Values of one group have similar sizes, so that its pages may have more keys.
+	 * `undefined` if the key belongs to none.
+	 */
+	groupEnd(key: Uint8Array): Uint8Array | undefined;
+}
+
 /**
  * The keys of one cluster of servers.
  *
@@ -42,10 +51,10 @@ export class Keys {
 	readonly identity: Uint8Array;
 	/** The head, the identity and all resources. */
 	readonly watched: KeyRange;
-	/** All resources. */
-	readonly resources: KeyRange;
-	/** All rows of events. */
-	readonly events: KeyRange;
+	/** All resources, grouped by type. */
+	readonly resources: PagedRange;
+	/** All rows of events, which are one group. */
+	readonly events: PagedRange;
 	/** All servers. */
 	readonly servers: KeyRange;
 	readonly #prefix: string;
@@ -59,8 +68,9 @@ export class Keys {
 		// "0" comes after "/".
 		const end = Buffer.from(`${prefix}/resources0`);
 		this.watched = { key: this.head, rangeEnd: end };
-		this.resources = { key: Buffer.from(this.#resourcePrefix), rangeEnd: end };
-		this.events = { key: this.event(""), rangeEnd: Buffer.from(`${prefix}/events0`) };
+		this.resources = { key: Buffer.from(this.#resourcePrefix), rangeEnd: end, groupEnd: familyEnd };
+		const eventsEnd = Buffer.from(`${prefix}/events0`);
+		this.events = { key: this.event(""), rangeEnd: eventsEnd, groupEnd: () => eventsEnd };
 		this.servers = { key: this.server(""), rangeEnd: Buffer.from(`${prefix}/servers0`) };
 	}
 
@@ -133,6 +143,13 @@ export class Keys {
 	leaseName(key: Uint8Array): string {
 		return keyText(key).slice(`${this.#prefix}/elections/`.length);
 	}
+}
+
+/** The first key after those of the same type; `undefined` if the key is not that of a resource. */
+function familyEnd(key: Uint8Array): Uint8Array | undefined {
+	const at = key.indexOf(0);
+	// The separator is 0.
+	return at < 0 ? undefined : Buffer.concat([key.subarray(0, at), Buffer.of(1)]);
 }
 
 /** A key as text. */

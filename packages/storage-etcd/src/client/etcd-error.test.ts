@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { NoResponse } from "./deadline.ts";
 import { EtcdError, etcdError, RevisionCompacted } from "./etcd-error.ts";
 
 describe("errors of etcd", () => {
@@ -19,9 +20,11 @@ describe("errors of etcd", () => {
 	});
 
 	it("of what is no error of a call leave open what became of it", () => {
-		const error = etcdError(new Error("no response within 5000 ms"));
+		const error = etcdError(new Error("the socket is closed"));
 		expect(error).toBeInstanceOf(EtcdError);
-		expect(error).toMatchObject({ outcome: "unknown" });
+		expect(error).toMatchObject({ outcome: "unknown", code: Code.Unknown });
+		const late = etcdError(new NoResponse(5_000));
+		expect(late).toMatchObject({ outcome: "unknown", code: Code.DeadlineExceeded });
 	});
 
 	it("of a revision that is gone are of their own kind", () => {

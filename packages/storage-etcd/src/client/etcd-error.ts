@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { NoResponse } from "./deadline.ts";
 
 /**
  * What is known about a failed call.
@@ -42,7 +43,10 @@ const refusals: ReadonlySet<Code> = new Set([
 
 /** Classifies an error of etcd or of the transport for a request that was sent. */
 export function etcdError(reason: unknown): Error {
-	const error = ConnectError.from(reason);
+	const error = ConnectError.from(
+		reason,
+		reason instanceof NoResponse ? Code.DeadlineExceeded : Code.Unknown,
+	);
 	const message = `etcd: ${error.rawMessage}`;
 	const make = (outcome: EtcdOutcome) =>
 		new EtcdError(outcome, message, error.code, { cause: reason });

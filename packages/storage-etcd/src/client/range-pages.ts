@@ -1,10 +1,10 @@
+import { Code } from "@connectrpc/connect";
+import type { RangeResponse } from "../gen/etcdserverpb/rpc_pb.ts";
 import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
-import type { KeyRange } from "../keys.ts";
+import type { KeyRange, PagedRange } from "../keys.ts";
 import type { EtcdClient } from "./etcd-client.ts";
-
-/** The approximate size of a page; the number of keys is derived from the previous page. */
-const pageBytes = 2 * 1024 * 1024;
-const pageKeys = { first: 2, least: 2, most: 5000 };
+import { EtcdError } from "./etcd-error.ts";
+import { PageSize } from "./page-size.ts";
 
 /**
  * Reads a range of keys as of one revision, page by page, so that no response is large.
@@ -13,22 +13,61 @@ const pageKeys = { first: 2, least: 2, most: 5000 };
  */
 export async function* rangePages(
 	client: Pick<EtcdClient, "range">,
-	{ key: begin, rangeEnd }: KeyRange,
+	range: PagedRange,
 	revision: bigint,
 	signal: AbortSignal,
 ): AsyncGenerator<readonly KeyValue[], void, undefined> {
-	let key = begin;
-	let limit = pageKeys.first;
-	for (let more = true; more; ) {
-		const page = await client.range({ key, rangeEnd, limit: BigInt(limit), revision }, signal);
+	const size = new PageSize();
+	let { key } = range;
+	let groupEnd: Uint8Array | undefined;
+	for (;;) {
+		if (groupEnd === undefined) {
+			size.endOfGroup();
+		}
+		const end = (size.isOfGroup ? groupEnd : undefined) ?? range.rangeEnd;
+		const page = await readPage(client, { key, rangeEnd: end }, { revision, size, signal });
 		yield page.kvs;
+		size.read(page.kvs);
 		const last = page.kvs.at(-1);
-		more = page.more && last !== undefined;
-		if (last !== undefined) {
-			const bytes = page.kvs.reduce((sum, { value }) => sum + value.byteLength, 0);
+		if (page.more && last !== undefined) {
 			key = Buffer.concat([last.key, Buffer.of(0)]);
-			const fitting = Math.floor((pageBytes * page.kvs.length) / Math.max(1, bytes));
-			limit = Math.min(pageKeys.most, Math.max(pageKeys.least, fitting));
+			groupEnd = range.groupEnd(last.key);
+		} else if (Buffer.compare(end, range.rangeEnd) < 0) {
+			key = end;
+			groupEnd = undefined;
+		} else {
+			return;
 		}
 	}
+}
+
+interface PageOptions {
+	readonly revision: bigint;
+	readonly size: PageSize;
+	readonly signal: AbortSignal;
+}
+
+/** Reads the first keys of a range: fewer of them, if etcd fails to send as many in time. */
+async function readPage(
+	client: Pick<EtcdClient, "range">,
+	range: KeyRange,
+	{ revision, size, signal }: PageOptions,
+): Promise<RangeResponse> {
+	for (;;) {
+		try {
+			return await client.range({ ...range, limit: BigInt(size.keys), revision }, signal);
+		} catch (error) {
+			if (!(mayBeTooLarge(error) && size.reduce())) {
+				throw error;
+			}
+		}
+	}
+}
+
+/** Whether fewer keys may succeed: there was no response in time, or it exceeds what etcd sends. */
+function mayBeTooLarge(error: unknown): boolean {
+	return (
+		error instanceof EtcdError &&
+		(error.code === Code.DeadlineExceeded || error.code === Code.ResourceExhausted)
+	);
 }

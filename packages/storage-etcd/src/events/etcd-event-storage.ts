@@ -74,7 +74,8 @@ export class EtcdEventStorage implements EventStorage {
 			yield rows;
 			// From a revision that was read, which is skipped: older etcds do not send the deletions of the
 			// revision at which they were compacted (etcd issue 19179).
-			const request = { ...keys.events, startRevision: revision };
+			const { key, rangeEnd } = keys.events;
+			const request = { key, rangeEnd, startRevision: revision };
 			for await (const { events } of client.watch(request, stop)) {
 				const changes = events.flatMap((event) => this.#changes(event, revision));
 				if (changes.length > 0) {
