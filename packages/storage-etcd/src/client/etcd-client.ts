@@ -155,7 +155,8 @@ export class EtcdClient {
 	}
 
 	/**
-	 * Follows a watch at one member until that fails or stops responding; the next call uses another member.
+	 * Follows a watch at one member until that fails, stops responding or lags behind the cluster; the next call uses another
+	 * member.
 	 *
 	 * @throws EtcdError; RevisionCompacted; the signal's reason.
 	 */
@@ -167,7 +168,9 @@ export class EtcdClient {
 		const stop = AbortSignal.any([signal, this.#closed.signal]);
 		try {
 			const headers = await this.#connectInTime(endpoint, stop);
-			const responses = watchStream(endpoint, request, this.#clock, { headers, signal: stop });
+			const known = () => this.position.known.revision;
+			const options = { headers, signal: stop, known };
+			const responses = watchStream(endpoint, request, this.#clock, options);
 			for await (const response of responses) {
 				this.#responded(endpoint);
 				yield response;
