@@ -18,7 +18,8 @@ export class ReplayedState {
 	readonly #capacity: LoadCapacity;
 	readonly #clock: Clock;
 	readonly #timeoutMs: number;
-	readonly #begunAtMs: number;
+	/** When replaying began: loading before that may take as long as it needs. */
+	#begunAtMs: number | undefined;
 	/** Aborts with the reason why the state can't be used. */
 	readonly #unfit = new AbortController();
 	#silence: Timer | undefined;
@@ -30,7 +31,6 @@ export class ReplayedState {
 		this.#capacity = capacity;
 		this.#clock = clock;
 		this.#timeoutMs = timeoutMs;
-		this.#begunAtMs = clock.monotonic();
 	}
 
 	/** Whether changes are still replayed. */
@@ -70,6 +70,7 @@ export class ReplayedState {
 		signals: readonly AbortSignal[],
 	): Promise<void> {
 		const signal = AbortSignal.any([...signals, this.#unfit.signal]);
+		this.#begunAtMs = this.#clock.monotonic();
 		this.#waitForMore();
 		try {
 			await gate.reached(version, signal);
@@ -84,7 +85,8 @@ export class ReplayedState {
 	/** @throws StateTooLarge; NotReplayed. */
 	#check({ bytes, size }: StateStore): void {
 		this.#capacity.check({ bytes, size });
-		const tookMs = this.#clock.monotonic() - this.#begunAtMs;
+		const nowMs = this.#clock.monotonic();
+		const tookMs = nowMs - (this.#begunAtMs ?? nowMs);
 		if (this.#bytes > replayBytes || tookMs > replayMs) {
 			throw new NotReplayed(
 				`the changes since the loaded revision take too long to apply: ${this.#bytes} bytes and ${Math.round(tookMs)} ms`,
