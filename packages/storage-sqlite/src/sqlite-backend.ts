@@ -43,7 +43,7 @@ import {
 import { OnlineBackups } from "./backup-restore/online-backups.ts";
 import { SqliteEventStorage } from "./events/sqlite-event-storage.ts";
 import { realPathOf } from "./file-access/file-system.ts";
-import { GroupCommit } from "./group-commit/group-commit.ts";
+import { GroupCommit, writeFailed } from "./group-commit/group-commit.ts";
 import { load } from "./loading/load.ts";
 import { StorageFileError } from "./storage-file-error.ts";
 import { ReplaceFailure, StorageThread, WriteFailure } from "./thread/storage-thread.ts";
@@ -216,7 +216,8 @@ class Backend implements SqliteBackend {
 			groups: this.#groups,
 			clock: parts.runtime.clock,
 		});
-		// It may die while no commit is in progress; that must not be discovered by the next commit.
+		// These may happen while no commit is in progress, and must not be discovered by the next commit.
+		void parts.thread.diskFailed.then((error) => this.#groups.break(writeFailed(error.message)));
 		void parts.thread.died.then((error) =>
 			this.#groups.break(
 				new StorageUnavailable(

@@ -41,6 +41,12 @@ export function isDiskFull(error: unknown): boolean {
 		: (code & 0xff) === full;
 }
 
+/** Whether something else on the connection or the file has to end first. */
+export function isInUse(error: unknown): boolean {
+	const code = sqliteCode(error);
+	return code !== undefined && [databaseBusy, locked].includes(code & 0xff);
+}
+
 const statementCodes: ReadonlySet<number> = new Set([
 	...[sqlError, corrupt, tooBig, constraint, mismatch, range],
 ]);

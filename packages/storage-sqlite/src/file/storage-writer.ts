@@ -3,7 +3,8 @@ import type { Head } from "./checksum.ts";
 import { type EventWrite, writeEvents } from "./event-table.ts";
 import { FreeSpace } from "./free-space.ts";
 import { RowTable, type RowWrite } from "./row-table.ts";
-import { isOfStatement, reasonOf } from "./sqlite-failure.ts";
+import { isDiskFull, isInUse, isOfStatement, reasonOf } from "./sqlite-failure.ts";
+import { WriteAheadLog } from "./write-ahead-log.ts";
 
 /** The table of events can't be written. Nothing was written, and the disk has not failed. */
 export class EventTableFailure extends Error {
@@ -18,6 +19,7 @@ export class EventTableFailure extends Error {
 export class StorageWriter {
 	readonly #database: DatabaseSync;
 	readonly #rows: RowTable;
+	readonly #log: WriteAheadLog;
 	#head: Head;
 	/** The pages that no resource uses. */
 	readonly space: FreeSpace;
@@ -25,8 +27,11 @@ export class StorageWriter {
 	constructor(path: string, head: Head) {
 		this.#head = head;
 		this.#database = openForWriting(path);
+		this.#database.exec(`PRAGMA wal_autocheckpoint = ${4 * checkpointPages}`);
 		this.#rows = new RowTable(this.#database);
 		this.space = new FreeSpace(this.#database);
+		const pageBytes = this.#database.prepare("PRAGMA page_size").get()?.page_size;
+		this.#log = new WriteAheadLog(path, Number(pageBytes));
 	}
 
 	/** The head on disk. */
@@ -66,8 +71,28 @@ export class StorageWriter {
 		});
 	}
 
+	/**
+	 * Moves the write-ahead log into the main file if it is long. Call it after each write, and once that was acknowledged.
+	 * SQLite would do so in the COMMIT, and ignore that it fails: the log would grow without a limit.
+	 *
+	 * @throws if the main file can't be written or synced; not if the disk is full, since it may have room again later.
+	 */
+	checkpointIfLong(): void {
+		if (!this.#log.hasFrames(checkpointPages)) {
+			return;
+		}
+		try {
+			this.space.checkpoint();
+		} catch (error) {
+			if (!(isDiskFull(error) || isInUse(error))) {
+				throw error;
+			}
+		}
+	}
+
 	/** Moves the write-ahead log into the main file and closes it. */
 	close(): void {
+		this.#log.close();
 		this.#database.close();
 	}
 
@@ -87,8 +112,9 @@ export class StorageWriter {
 }
 
 /**
- * The size of the write-ahead log, in pages, at which a commit moves it into the main file: 16 MiB. A larger
- * value means fewer but longer pauses, and a longer recovery.
+ * The size of the write-ahead log, in pages, at which it is moved into the main file: 16 MiB. A larger value means fewer but
+ * longer pauses, and a longer recovery. A StorageWriter for which nobody calls `checkpointIfLong` does it at four times
+ * that size.
  */
 const checkpointPages = 4096;
 

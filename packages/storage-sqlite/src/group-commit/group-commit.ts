@@ -285,9 +285,7 @@ export class GroupCommit {
 		const diskFull = error instanceof WriteFailure && error.diskFull;
 		const failure = diskFull
 			? new Exhausted(`the disk of the storage is full: ${why}`)
-			: new StorageUnavailable(
-					`the storage failed to write, and accepts no commits until it is opened again: ${why}`,
-				);
+			: writeFailed(why);
 		for (const { waiting } of outcomes) {
 			waiting.reject(failure);
 		}
@@ -332,6 +330,13 @@ export class GroupCommit {
 		group.add(revision, changes, bodies, memoryGrowth(effects));
 		return { kind: "decided", waiting, commit, revision, changes };
 	}
+}
+
+/** The failure of a storage whose disk has failed. */
+export function writeFailed(why: string): StorageUnavailable {
+	return new StorageUnavailable(
+		`the storage failed to write, and accepts no commits until it is opened again: ${why}`,
+	);
 }
 
 /** Per put, the serialized message without a version. */

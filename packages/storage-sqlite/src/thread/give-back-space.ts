@@ -23,6 +23,13 @@ export interface GiveBackContext {
 	schedule(delayMs: number, run: () => void): () => void;
 	/** A monotonic clock, in milliseconds. */
 	now(): number;
+	/** Called after each step, whose failure is one of the step. */
+	stepped(): void;
+	/**
+	 * A step failed for another reason than a full disk: the content of the disk is unknown, as after a failed write, and
+	 * nothing more must be written.
+	 */
+	failed(failure: unknown): void;
 }
 
 /**
@@ -44,7 +51,7 @@ export class GiveBackSpace {
 	/** Whether pages were given back since the last checkpoint, by this process or by one that was killed. */
 	#hasSteps = false;
 	#pages = mostPages;
-	#failure: unknown;
+	#hasFailed = false;
 
 	constructor(context: GiveBackContext) {
 		this.#context = context;
@@ -62,16 +69,6 @@ export class GiveBackSpace {
 		this.#plan(lookAfterMs);
 	}
 
-	/**
-	 * Throws if a step failed for another reason than a full disk: the content of the disk is unknown then, as after a
-	 * failed write, and nothing more must be written.
-	 */
-	throwIfFailed(): void {
-		if (this.#failure !== undefined) {
-			throw this.#failure;
-		}
-	}
-
 	/** Stops, until the next write. */
 	stop(): void {
 		this.#cancel?.();
@@ -87,7 +84,8 @@ export class GiveBackSpace {
 				if (isDiskFull(error)) {
 					this.#plan(fullDiskPauseMs);
 				} else {
-					this.#failure = error;
+					this.#hasFailed = true;
+					this.#context.failed(error);
 				}
 			}
 		});
@@ -95,13 +93,14 @@ export class GiveBackSpace {
 
 	#step(): void {
 		const space = this.#context.space();
-		if (space === undefined || this.#failure !== undefined) {
+		if (space === undefined || this.#hasFailed) {
 			return;
 		}
 		const hadWrites = this.#hasWrites;
 		this.#hasWrites = false;
 		const startMs = this.#context.now();
 		if (space.giveBack(this.#pages) > 0) {
+			this.#context.stepped();
 			const tookMs = Math.max(1, this.#context.now() - startMs);
 			this.#pages =
 				tookMs > longStepMs

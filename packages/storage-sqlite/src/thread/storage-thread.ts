@@ -6,6 +6,7 @@ import { StorageFileError } from "../storage-file-error.ts";
 import type {
 	BackupOutcome,
 	BackupReply,
+	DiskFailed,
 	LiveBackupOrder,
 	Reply,
 	Request,
@@ -58,7 +59,7 @@ export interface Opened {
 	readonly readableByOthers: readonly string[];
 }
 
-type PlainReply = Exclude<Reply, BackupReply>;
+type PlainReply = Exclude<Reply, BackupReply | DiskFailed>;
 
 /**
  * The client of the worker thread: one request at a time, each with one reply, and concurrently at most one
@@ -73,6 +74,7 @@ export class StorageThread {
 	#failure: Error | undefined;
 	#closing = false;
 	readonly #died = Promise.withResolvers<Error>();
+	readonly #diskFailed = Promise.withResolvers<Error>();
 
 	constructor(input: WorkerInput) {
 		this.#path = input.path;
@@ -90,6 +92,11 @@ export class StorageThread {
 	/** Resolves with the reason if the thread ends without being closed; otherwise never. */
 	get died(): Promise<Error> {
 		return this.#died.promise;
+	}
+
+	/** Resolves with the reason if the disk fails though no write does, and all later writes will; otherwise never. */
+	get diskFailed(): Promise<Error> {
+		return this.#diskFailed.promise;
 	}
 
 	/**
@@ -235,6 +242,10 @@ export class StorageThread {
 	}
 
 	#take(reply: Reply): void {
+		if (reply.kind === "disk-failed") {
+			this.#diskFailed.resolve(new Error(reply.reason));
+			return;
+		}
 		if (reply.kind === "backup-progress" || reply.kind === "backup-ended") {
 			this.#backup?.take(reply);
 			return;

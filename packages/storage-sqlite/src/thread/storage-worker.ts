@@ -31,10 +31,21 @@ const giveBack = new GiveBackSpace({
 		return () => clearTimeout(timer);
 	},
 	now: () => performance.now(),
+	stepped: () => writer?.checkpointIfLong(),
+	failed: diskFailed,
 });
+/** Why nothing more must be written: the content of the disk is unknown. */
+let failure: unknown;
 
 function send(reply: Reply, transfer: ArrayBuffer[] = []): void {
 	port.postMessage(reply, transfer);
+}
+
+/** The disk has failed after a write was acknowledged, or beside writes: reports it at once, and refuses writes from now on. */
+function diskFailed(error: unknown): void {
+	failure = error;
+	giveBack.stop();
+	send({ kind: "disk-failed", reason: reasonOf(error) });
 }
 
 async function close(): Promise<void> {
@@ -138,7 +149,9 @@ function write({ revision, rows }: Extract<Request, { kind: "write" }>): void {
 function written(action: (to: StorageWriter) => void, afterwards: () => void = () => {}): void {
 	try {
 		const to = openWriter();
-		giveBack.throwIfFailed();
+		if (failure !== undefined) {
+			throw failure;
+		}
 		action(to);
 	} catch (error) {
 		send({
@@ -149,6 +162,12 @@ function written(action: (to: StorageWriter) => void, afterwards: () => void = (
 	}
 	send({ kind: "written" });
 	afterwards();
+	try {
+		writer?.checkpointIfLong();
+	} catch (error) {
+		diskFailed(error);
+		return;
+	}
 	giveBack.written();
 }
 

@@ -25,6 +25,8 @@ import type { StorageFileProblem } from "../storage-file-error.ts";
  *      │  ◀── replaced, or replace-failed ── │
  *      │ ──── close ───────────────────────▶ │   the worker ends
  *
+ *      │  ◀── disk-failed ────────────────── │   at any time, once; all later writes fail
+ *
  *      │ ──── backup ──────────────────────▶ │   concurrently, one at a time
  *      │  ◀── backup-progress ────────────── │   periodically
  *      │ ──── abort-backup ────────────────▶ │   optional
@@ -92,7 +94,14 @@ export type Reply =
 			/** The old storage is still in place, and open. */
 			readonly undone: boolean;
 	  }
+	| DiskFailed
 	| BackupReply;
+
+/** A message of the worker, independent of requests: the disk has failed, though not at a write that was requested. */
+export interface DiskFailed {
+	readonly kind: "disk-failed";
+	readonly reason: string;
+}
 
 /** A message of the worker about a backup, independent of other requests. */
 export type BackupReply =
