@@ -46,8 +46,9 @@ export interface GroupCommitContext {
 
 /** The number of concurrent transactions: while etcd syncs one, the next is sent. */
 const concurrentTransactions = 2;
-/** The maximum of pending commits. */
+/** The maximum of pending commits, and of their bytes. */
 const pendingCommits = 16_384;
+const pendingBytes = 64 * 1024 * 1024;
 
 type Decision =
 	| { readonly kind: "send"; readonly commit: DecidedCommit }
@@ -86,6 +87,7 @@ export class GroupCommit {
 	#pendingGrowth = 0;
 	#waiting = new Set<PendingCommit>();
 	readonly #pending = new Set<PendingCommit>();
+	#pendingBytes = 0;
 	#scheduled = false;
 
 	constructor(context: GroupCommitContext) {
@@ -111,12 +113,18 @@ export class GroupCommit {
 			(settled) => {
 				timer.cancel();
 				this.#waiting.delete(settled);
-				this.#pending.delete(settled);
+				this.#pendingBytes -= this.#pending.delete(settled) ? settled.bytes : 0;
 			},
 		);
 		if (!fitsAlone(pending, requestLimits)) {
 			throw new Exhausted(
 				`commit of ${pending.bytes} bytes: etcd accepts requests of at most ${requestLimits.maxRequestBytes} bytes`,
+			);
+		}
+		// One commit may always wait.
+		if (this.#pending.size > 0 && this.#pendingBytes + pending.bytes > pendingBytes) {
+			throw new Exhausted(
+				`commits of ${this.#pendingBytes} bytes are already waiting, and the limit is ${pendingBytes}: try again later`,
 			);
 		}
 		const timer = clock.setTimer(timeoutMs, () =>
@@ -127,6 +135,7 @@ export class GroupCommit {
 			),
 		);
 		this.#pending.add(pending);
+		this.#pendingBytes += pending.bytes;
 		this.#wait(pending);
 		return pending.result;
 	}
