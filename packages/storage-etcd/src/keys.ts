@@ -130,7 +130,7 @@ export class Keys {
 		return Buffer.from(`${this.#prefix}/elections/${name}`);
 	}
 
-	/** The keys of the held leases whose names begin with `prefix`, which is not empty. */
+	/** The keys of the held leases whose names begin with `prefix`; of all if that is empty. */
 	leases(prefix: string): KeyRange {
 		const key = this.lease(prefix);
 		const rangeEnd = Uint8Array.from(key);

@@ -1,8 +1,12 @@
+import { silentLogger, systemRuntime, TooManyLeases } from "@plinth/runtime";
 import { Fenced, StorageUnavailable } from "@plinth/storage";
 import { listArtists, putArtist } from "@plinth/storage/testing";
 import { describeWith } from "@plinth/test-support";
 import { expect, it } from "vitest";
+import { Keys } from "../keys.ts";
 import { useEtcd } from "../use-etcd.fixture.ts";
+import { EtcdTimedLeases } from "./etcd-timed-leases.ts";
+import { LeaseKeys } from "./lease-keys.ts";
 
 const forever = new AbortController().signal;
 const impatient = AbortSignal.abort(new Error("not now"));
@@ -49,6 +53,28 @@ describeWith("etcd")("leases from etcd for a time", () => {
 		await expect(storage.commit([putArtist("late")], { fence: former })).rejects.toThrow(Fenced);
 		await storage.commit([putArtist("after")], { fence: next });
 		expect(await listArtists(storage)).toEqual(["after="]);
+	});
+
+	it("are limited, and can be renewed at the limit", async () => {
+		const { prefix, leases: join } = etcd.cluster();
+		const ttlSeconds = 600;
+		const keys = new LeaseKeys({
+			...{ client: etcd.client(), keys: new Keys(prefix), logger: silentLogger, ttlSeconds },
+			...systemRuntime,
+		});
+		const end = new AbortController().signal;
+		const ttlMs = ttlSeconds * 1000;
+		const leases = new EtcdTimedLeases({ keys, ttlMs, logger: silentLogger, end, limit: 2 });
+		const server = await join().acquire("servers/a", forever);
+		await leases.grant("clients/a", "first", impatient);
+		await leases.grant("clients/b", "first", impatient);
+		await expect(leases.grant("clients/c", "first", forever)).rejects.toThrow(TooManyLeases);
+		expect(await leases.grant("clients/a", "first", impatient)).toBeDefined();
+		expect(await leases.renew("clients/b", "first")).toBeDefined();
+		expect(await leases.grant("clients/b", "second", impatient)).toBeUndefined();
+		await leases.release("clients/a", "first");
+		expect(await leases.grant("clients/c", "first", impatient)).toBeDefined();
+		await server.release();
 	});
 
 	it("exclude servers that hold leases of the same names", async () => {

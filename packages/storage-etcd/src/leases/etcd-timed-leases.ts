@@ -1,4 +1,4 @@
-import type { Fence, Logger, TimedLeases } from "@plinth/runtime";
+import { type Fence, type Logger, type TimedLeases, TooManyLeases } from "@plinth/runtime";
 import { StorageUnavailable } from "@plinth/storage";
 import { EtcdError } from "../client/etcd-error.ts";
 import type { LeaseKey, LeaseKeys } from "./lease-keys.ts";
@@ -10,6 +10,11 @@ export interface EtcdTimedLeasesOptions {
 	readonly logger: Logger;
 	/** When it aborts, no lease is granted or renewed: the history of etcd was lost, or the leases are closed. */
 	readonly end: AbortSignal;
+	/**
+	 * How many leases may be held at once whose names begin with the same part, up to the first slash. Leases that are granted
+	 * at the same time may exceed it.
+	 */
+	readonly limit?: number;
 }
 
 /**
@@ -21,12 +26,14 @@ export class EtcdTimedLeases implements TimedLeases {
 	readonly #keys: LeaseKeys;
 	readonly #logger: Logger;
 	readonly #end: AbortSignal;
+	readonly #limit: number;
 
-	constructor({ keys, ttlMs, logger, end }: EtcdTimedLeasesOptions) {
+	constructor({ keys, ttlMs, logger, end, limit = 10_000 }: EtcdTimedLeasesOptions) {
 		this.#keys = keys;
 		this.ttlMs = ttlMs;
 		this.#logger = logger;
 		this.#end = end;
+		this.#limit = limit;
 	}
 
 	async grant(name: string, holder: string, patience: AbortSignal): Promise<Fence | undefined> {
@@ -35,6 +42,7 @@ export class EtcdTimedLeases implements TimedLeases {
 			for (;;) {
 				const { held, atRevision } = await this.#keys.find(name);
 				if (held === undefined) {
+					await this.#checkLimit(name);
 					const created = await this.#keys.create(name, holder);
 					if (created !== undefined) {
 						return fenceOf(created);
@@ -73,6 +81,15 @@ export class EtcdTimedLeases implements TimedLeases {
 
 	held(prefix: string, signal: AbortSignal): AsyncIterable<ReadonlySet<string>> {
 		return this.#keys.names(prefix, AbortSignal.any([signal, this.#end]));
+	}
+
+	/** @throws TooManyLeases; EtcdError. */
+	async #checkLimit(name: string): Promise<void> {
+		// Names without a slash are counted with all others.
+		const held = await this.#keys.count(name.slice(0, name.indexOf("/") + 1));
+		if (held >= this.#limit) {
+			throw new TooManyLeases(this.#limit);
+		}
 	}
 
 	/** @throws StorageUnavailable if no lease is granted or renewed any more. */

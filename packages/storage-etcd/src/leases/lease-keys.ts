@@ -63,6 +63,13 @@ export class LeaseKeys {
 		};
 	}
 
+	/** How many leases are held whose names begin with `prefix`. @throws EtcdError */
+	async count(prefix: string): Promise<number> {
+		const { client, keys } = this.#context;
+		const { count } = await client.range({ ...keys.leases(prefix), countOnly: true });
+		return Number(count);
+	}
+
 	/**
 	 * Creates the key if it is missing; returns `undefined` if another holder was first.
 	 *
