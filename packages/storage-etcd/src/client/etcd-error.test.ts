@@ -19,6 +19,12 @@ describe("errors of etcd", () => {
 		expect(etcdError(new ConnectError(message, code))).toMatchObject({ outcome });
 	});
 
+	it("of an etcd over its quota say what to do", () => {
+		const message = "etcdserver: mvcc: database space exceeded";
+		const { message: text } = etcdError(new ConnectError(message, Code.ResourceExhausted));
+		expect(text).toMatch(/^etcd: etcdserver: mvcc: database space exceeded: .*defragmented/);
+	});
+
 	it("of what is no error of a call leave open what became of it", () => {
 		const error = etcdError(new Error("the socket is closed"));
 		expect(error).toBeInstanceOf(EtcdError);

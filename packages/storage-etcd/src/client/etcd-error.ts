@@ -47,7 +47,7 @@ export function etcdError(reason: unknown): Error {
 		reason,
 		reason instanceof NoResponse ? Code.DeadlineExceeded : Code.Unknown,
 	);
-	const message = `etcd: ${error.rawMessage}`;
+	const message = `etcd: ${error.rawMessage}${isOverQuota(error.rawMessage) ? overQuotaRemedy : ""}`;
 	const make = (outcome: EtcdOutcome) =>
 		new EtcdError(outcome, message, error.code, { cause: reason });
 	if (error.rawMessage.includes("required revision has been compacted")) {
@@ -59,6 +59,21 @@ export function etcdError(reason: unknown): Error {
 	// The transport uses some of these codes too, for broken streams.
 	const fromServer = /^(etcdserver|grpc): /.test(error.rawMessage);
 	return make(fromServer && refusals.has(error.code) ? "refused" : "unknown");
+}
+
+const overQuotaRemedy =
+	": it accepts no writes until it is compacted and defragmented, and its alarm is disarmed";
+
+function isOverQuota(message: string): boolean {
+	return message.includes("database space exceeded");
+}
+
+/** Whether etcd refuses a request for what it is itself, and not for what the request is: it refuses others as well. */
+export function refusesAll({ code, message }: EtcdError): boolean {
+	return (
+		code === Code.ResourceExhausted &&
+		(isOverQuota(message) || message.includes("etcdserver: too many requests"))
+	);
 }
 
 /** Whether a new token may help. */

@@ -3,7 +3,7 @@ import type { Clock } from "@plinth/runtime";
 import { type CommitBatch, Exhausted, Fenced, StorageUnavailable } from "@plinth/storage";
 import { deadline } from "../client/deadline.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
-import { EtcdError } from "../client/etcd-error.ts";
+import { EtcdError, refusesAll } from "../client/etcd-error.ts";
 import type { TxnResponse } from "../gen/etcdserverpb/rpc_pb.ts";
 import type { StoreHistory } from "../history/store-history.ts";
 import type { Keys } from "../keys.ts";
@@ -149,7 +149,7 @@ function refused(
 		if (error.code === Code.Unauthenticated) {
 			// No commit is at fault, and no attempt succeeds until the password is correct.
 			pending.reject(new StorageUnavailable(error.message, { cause: error }));
-		} else if (commits.length > 1) {
+		} else if (commits.length > 1 && !refusesAll(error)) {
 			// etcd does not report which commit caused it.
 			pending.alone = true;
 			again(pending);
