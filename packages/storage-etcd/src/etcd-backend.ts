@@ -92,9 +92,9 @@ export interface EtcdBackend extends StorageBackend, HistorySource {
  * Opens a storage in etcd and loads it. Eventual reads and watches are served from memory, which a watch on
  * etcd keeps up to date; a commit resolves when etcd and this memory have it.
  *
- * @throws StorageUnavailable if etcd can't be reached; UnrecognizedData if the prefix has other data; RangeError if a
- *   limit exceeds what a request to etcd can hold; StateTooLarge if the state needs more memory than the
- *   limit or the heap allows.
+ * @throws StorageUnavailable if etcd can't be reached; UnrecognizedData if the prefix has other data; OverlappingPrefix if
+ *   the storage is new, and another one has a prefix below or above; RangeError if a limit exceeds what a request to etcd can
+ *   hold; StateTooLarge if the state needs more memory than the limit or the heap allows.
  */
 export async function createEtcdBackend(options: EtcdBackendOptions): Promise<EtcdBackend> {
 	try {

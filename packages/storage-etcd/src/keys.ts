@@ -47,6 +47,8 @@ export interface PagedRange extends KeyRange {
  * which sort after them.
  */
 export class Keys {
+	/** What all keys begin with, before a slash. */
+	readonly prefix: string;
 	readonly head: Uint8Array;
 	readonly identity: Uint8Array;
 	/** The head, the identity and all resources. */
@@ -57,11 +59,10 @@ export class Keys {
 	readonly events: PagedRange;
 	/** All servers. */
 	readonly servers: KeyRange;
-	readonly #prefix: string;
 	readonly #resourcePrefix: string;
 
 	constructor(prefix: string) {
-		this.#prefix = prefix;
+		this.prefix = prefix;
 		this.#resourcePrefix = `${prefix}/resources/`;
 		this.head = Buffer.from(`${prefix}/head`);
 		this.identity = Buffer.from(`${prefix}/identity`);
@@ -105,29 +106,34 @@ export class Keys {
 		return { type, tenancy: { partition, namespace }, name, ...(region && { region }) };
 	}
 
+	/** Whether a key is below the resources, as those of resources are. */
+	isBelowResources(key: string): boolean {
+		return key.startsWith(this.#resourcePrefix);
+	}
+
 	/** The key that keeps the token of a transaction until another one uses the slot. */
 	commit(slot: number): Uint8Array {
-		return Buffer.from(`${this.#prefix}/commits/${slot}`);
+		return Buffer.from(`${this.prefix}/commits/${slot}`);
 	}
 
 	/** The key of a row of events. */
 	event(key: string): Uint8Array {
-		return Buffer.from(`${this.#prefix}/events/${key}`);
+		return Buffer.from(`${this.prefix}/events/${key}`);
 	}
 
 	/** The event key of the row with that key. */
 	eventKey(key: Uint8Array): string {
-		return keyText(key).slice(`${this.#prefix}/events/`.length);
+		return keyText(key).slice(`${this.prefix}/events/`.length);
 	}
 
 	/** The key under which a server records itself. */
 	server(id: string): Uint8Array {
-		return Buffer.from(`${this.#prefix}/servers/${id}`);
+		return Buffer.from(`${this.prefix}/servers/${id}`);
 	}
 
 	/** The key that the holder of a lease creates. */
 	lease(name: string): Uint8Array {
-		return Buffer.from(`${this.#prefix}/elections/${name}`);
+		return Buffer.from(`${this.prefix}/elections/${name}`);
 	}
 
 	/** The keys of the held leases whose names begin with `prefix`; of all if that is empty. */
@@ -141,7 +147,7 @@ export class Keys {
 
 	/** The name of the lease with that key. */
 	leaseName(key: Uint8Array): string {
-		return keyText(key).slice(`${this.#prefix}/elections/`.length);
+		return keyText(key).slice(`${this.prefix}/elections/`.length);
 	}
 }
 

@@ -3,7 +3,7 @@ import type { ErrorReport } from "./messages.ts";
 /** Errors whose messages say everything. Their packages are loaded only by a server. */
 const expected: ReadonlySet<string> = new Set([
 	...["ModuleError", "StorageError", "StorageFileError", "UnrecognizedData", "ListenError"],
-	...["UsageError", "FileError"],
+	...["UsageError", "FileError", "OverlappingPrefix"],
 ]);
 
 /** An error for the supervisor. */

@@ -8,7 +8,10 @@ export interface EtcdOptions {
 	readonly tls?: EtcdTls;
 	/** If etcd has authentication enabled. */
 	readonly auth?: EtcdUser;
-	/** The prefix of all keys, before a slash; servers that share it form one cluster. `/plinth` by default. */
+	/**
+	 * The prefix of all keys, before a slash; servers that share it form one cluster. `/plinth` by default. No cluster may have
+	 * a prefix below that of another one, such as `/plinth/test`.
+	 */
 	readonly prefix?: string;
 	/** How long a request may take, in milliseconds; 5000 by default. */
 	readonly requestTimeoutMs?: number;

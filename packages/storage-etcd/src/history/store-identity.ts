@@ -7,6 +7,7 @@ import type { EtcdClient } from "../client/etcd-client.ts";
 import { TxnRequestSchema } from "../gen/etcdserverpb/rpc_pb.ts";
 import { type Keys, keyText } from "../keys.ts";
 import { UnrecognizedData } from "../state/decode-resource.ts";
+import { refuseOverlap } from "./overlapping-prefix.ts";
 
 /**
  * The identity of the store, stored under `<prefix>/identity`.
@@ -67,7 +68,7 @@ const attempts = 10;
  * Returns the identity of the store. Creates it if it is missing, and begins a new incarnation if it names
  * another etcd cluster, which means that etcd was restored.
  *
- * @throws EtcdError; UnrecognizedData; StorageUnavailable.
+ * @throws EtcdError; UnrecognizedData; OverlappingPrefix if the store is new; StorageUnavailable.
  */
 export async function openIdentity(
 	context: IdentityContext,
@@ -78,6 +79,9 @@ export async function openIdentity(
 		const { identity, cluster } = read;
 		if (identity?.cluster === cluster) {
 			return identity;
+		}
+		if (identity === undefined && read.isEmpty) {
+			await refuseOverlap(context.client, context.keys.prefix, signal);
 		}
 		// The resources of an older Plinth keep their versions.
 		const next =

@@ -221,7 +221,8 @@ export class FollowedState {
 		const { keys, replayed } = this.#context;
 		const name = keys.parse(key);
 		if (name === undefined || kv === undefined) {
-			if (kv !== undefined && type === Event_EventType.PUT && !isKey(kv.key, keys.head)) {
+			// Keys beside the resources are those of another store whose prefix begins with this one, or of another program.
+			if (type === Event_EventType.PUT && keys.isBelowResources(key)) {
 				replayed.onSkipped(new UnrecognizedData(key, "it is not the key of a resource"));
 			}
 			return undefined;
