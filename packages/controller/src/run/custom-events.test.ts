@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { consume } from "./custom-events.ts";
 
 const never = new AbortController().signal;
@@ -44,5 +44,32 @@ describe("consume", () => {
 		stop.abort();
 		await consumed;
 		expect(closed).toBe(true);
+	});
+
+	it("ends if the source aborts the signal when it is asked for the next event", async () => {
+		const stop = new AbortController();
+		const source: AsyncIterable<number> = {
+			[Symbol.asyncIterator]: () => ({
+				next: () => {
+					stop.abort();
+					return new Promise(() => {});
+				},
+			}),
+		};
+		await consume(source, stop.signal, async () => {});
+	});
+
+	it("races each event with a promise of its own, which keeps no reactions to earlier events", async () => {
+		const race = vi.spyOn(Promise, "race");
+		try {
+			async function* source() {
+				yield* [1, 2, 3];
+			}
+			await consume(source(), never, async () => {});
+			const raced = race.mock.calls.flatMap(([promises]) => [...promises]);
+			expect(new Set(raced).size).toBe(raced.length);
+		} finally {
+			race.mockRestore();
+		}
 	});
 });

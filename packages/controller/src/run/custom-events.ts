@@ -7,12 +7,15 @@ export async function consume<Event>(
 	signal: AbortSignal,
 	onEvent: (event: Event) => Promise<void>,
 ): Promise<void> {
-	const aborted = Promise.withResolvers<undefined>();
-	const onAbort = () => aborted.resolve(undefined);
+	let abandon = () => {};
+	const onAbort = () => abandon();
 	signal.addEventListener("abort", onAbort, { once: true });
 	const events = source[Symbol.asyncIterator]();
 	try {
 		while (!signal.aborted) {
+			// One per event: each race leaves a reaction on its promises for as long as they are pending.
+			const aborted = Promise.withResolvers<undefined>();
+			abandon = () => aborted.resolve(undefined);
 			const next = events.next();
 			const result = await Promise.race([next, aborted.promise]);
 			if (result === undefined) {
