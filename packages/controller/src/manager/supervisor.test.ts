@@ -43,6 +43,25 @@ describe("supervision", () => {
 		expect(watched.length).toBe(2);
 	});
 
+	it("restarts a controller that fails with an error that can't be read", async () => {
+		await using bench = new TestBench();
+		let starts = 0;
+		const failing = named("failing", Album, async () => {}, {
+			initialize: () => {
+				starts += 1;
+				throw Object.defineProperty(new Error(), "message", {
+					get: () => {
+						throw new Error("can't be read");
+					},
+				});
+			},
+		});
+		await bench.start([failing]);
+		await bench.advance(5_000);
+		expect(starts).toBeGreaterThan(1);
+		expect(bench.state("failing").lastError?.message).toBe("an error without a message");
+	});
+
 	it("doubles the delay from half a second to a minute, with jitter, while starts fail", async () => {
 		await using bench = new TestBench();
 		const starts: number[] = [];

@@ -1,6 +1,7 @@
 import type { ID } from "@plinth/proto";
 import { familyKey, nameKey } from "@plinth/resource";
 import { backoffDelayMs, type LeaseHold, sleep } from "@plinth/runtime";
+import { messageOf, stackOf } from "../queue/error-message.ts";
 import { OwnWrites } from "../run/own-writes.ts";
 import type { Phase } from "../run/phase.ts";
 import { Run, type RunEnd, type RunWork } from "../run/run.ts";
@@ -194,7 +195,5 @@ export class Supervisor {
 }
 
 function runError(error: unknown, atMs: number): RunError {
-	return error instanceof Error
-		? { message: error.message, stack: error.stack, atMs }
-		: { message: String(error), stack: undefined, atMs };
+	return { message: messageOf(error), stack: stackOf(error), atMs };
 }

@@ -11,3 +11,12 @@ export function messageOf(error: unknown): string {
 	}
 	return message.length > maxLength ? `${message.slice(0, maxLength)}…` : message;
 }
+
+/** The stack of an error for reports; `undefined` if it has none that can be read. */
+export function stackOf(error: unknown): string | undefined {
+	try {
+		return error instanceof Error && typeof error.stack === "string" ? error.stack : undefined;
+	} catch {
+		return undefined;
+	}
+}

@@ -36,6 +36,7 @@ export interface WorkerPoolOptions<Item> {
 	readonly work: (item: Item, task: Task, priority: Priority) => Outcome | Promise<Outcome>;
 	/** Whether the key must be held until it is released. Called each time the key is taken. */
 	readonly mustWait?: (key: string) => boolean;
+	/** The work on the key has failed. What this throws is ignored. */
 	readonly onFailure: (failure: Failure) => void;
 	/** The work on the key has exceeded `reportAfterMs` and is still running. */
 	readonly onStillRunning: (work: RunningWork) => void;
@@ -292,44 +293,47 @@ export class WorkerPool<Item> {
 		try {
 			outcome = this.#options.work(entry.item, task, entry.priority);
 		} catch (error) {
-			this.#failed(entry, error);
-			this.#ended(task);
+			this.#failed(entry, task, error);
 			return;
 		}
 		if (!(outcome instanceof Promise)) {
-			this.#succeeded(entry, outcome);
-			this.#ended(task);
+			this.#succeeded(entry, task, outcome);
 			return;
 		}
 		this.#limits.watch(task);
 		void outcome.then(
 			(value) => {
 				if (task.stage === "overdue") {
-					this.#failed(entry, this.#limitError(task));
+					this.#failed(entry, task, this.#limitError(task));
 				} else {
-					this.#succeeded(entry, value);
+					this.#succeeded(entry, task, value);
 				}
-				this.#ended(task);
 			},
 			(error: unknown) => {
-				this.#failed(entry, task.stage === "overdue" ? this.#limitError(task, error) : error);
-				this.#ended(task);
+				const isOverdue = task.stage === "overdue";
+				this.#failed(entry, task, isOverdue ? this.#limitError(task, error) : error);
 			},
 		);
 	}
 
-	#succeeded(entry: QueueEntry<Item>, outcome: Outcome): void {
+	#succeeded(entry: QueueEntry<Item>, task: Task, outcome: Outcome): void {
 		if (outcome.kind === "again") {
 			this.#queue.doneUntil(entry, outcome.delayMs);
 		} else {
 			this.#queue.done(entry);
 		}
+		this.#ended(task);
 	}
 
-	#failed(entry: QueueEntry<Item>, error: unknown): void {
+	#failed(entry: QueueEntry<Item>, task: Task, error: unknown): void {
 		const delayMs = this.#queue.fail(entry, error);
 		const { key, failures } = entry;
-		this.#options.onFailure({ key, error, failures, delayMs });
+		try {
+			this.#options.onFailure({ key, error, failures, delayMs });
+		} catch {
+			// A log that can't take the error must neither keep the slot nor end the process. The state of the key has it.
+		}
+		this.#ended(task);
 	}
 
 	#passedLimit(task: Task): void {
