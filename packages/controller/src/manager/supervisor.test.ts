@@ -1,5 +1,5 @@
 import { idOf } from "@plinth/resource";
-import { LocalLeases } from "@plinth/runtime";
+import { LocalLeases, sleep } from "@plinth/runtime";
 import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
 import { defineController, type Placement } from "../define/controller.ts";
@@ -7,11 +7,13 @@ import { watchEvents } from "../define/watch.ts";
 import { Album, Artist, type DemoType, demo, Label } from "../demo-types.fixture.ts";
 import { TestBench } from "../running-manager.fixture.ts";
 
+const never = new AbortController().signal;
+
 function named(
 	name: string,
 	manages: DemoType,
 	reconcile: (context: ReconcileContext<Record<never, never>>, name: string) => Promise<void>,
-	more: { readonly initialize?: () => void; readonly placement?: Placement } = {},
+	more: { readonly initialize?: () => void | Promise<void>; readonly placement?: Placement } = {},
 ) {
 	return defineController({
 		name,
@@ -95,6 +97,39 @@ describe("supervision", () => {
 		bench.service.breakWatches("demo.v1.Artist");
 		await bench.settle();
 		expect(bench.state("artist")).toMatchObject({ phase: "running", restarts: 2 });
+	});
+
+	it("backs off more each time from runs that take long to fail while they initialize", async () => {
+		await using bench = new TestBench();
+		const starts: number[] = [];
+		const failing = named("failing", Album, async () => {}, {
+			initialize: async () => {
+				starts.push(bench.clock.monotonic());
+				await sleep(bench.clock, 3_000, never);
+				throw new Error("timed out");
+			},
+		});
+		await bench.start([failing]);
+		await bench.advance(120_000);
+		const delays = starts.slice(1).map((at, index) => at - (starts[index] ?? 0) - 3_000);
+		expect(delays.length).toBeGreaterThan(3);
+		for (const [index, delayMs] of delays.entries()) {
+			expect(delayMs).toBeGreaterThanOrEqual(500 * 2 ** index);
+		}
+	});
+
+	it("backs off from a run that fails soon after it took long to start", async () => {
+		await using bench = new TestBench();
+		await bench.start([
+			named("artist", Artist, async () => {}, {
+				initialize: () => sleep(bench.clock, 3_000, never),
+			}),
+		]);
+		await bench.advance(3_000);
+		expect(bench.state("artist").phase).toBe("running");
+		bench.service.breakWatches("demo.v1.Artist");
+		await bench.settle();
+		expect(bench.state("artist").phase).toBe("backing-off");
 	});
 
 	it("fails the item alone when a reconciler throws, and logs stack and key", async () => {

@@ -12,8 +12,9 @@ import type { SharedLease } from "./shared-lease.ts";
 
 /**
  * Keeps one controller running, independently of the others. A failed run is followed by another:
- * immediately if it was healthy for long enough, otherwise after a backoff with jitter. A singleton
- * runs while the server holds the lease; losing it ends the run, and the backoff.
+ * immediately if it was in `running` for long enough, otherwise after a backoff with jitter: one that fails while it
+ * initializes or primes never was, however long that takes. A singleton runs while the server holds the lease; losing
+ * it ends the run, and the backoff.
  */
 export class Supervisor {
 	readonly #environment: RunEnvironment;
@@ -27,7 +28,7 @@ export class Supervisor {
 	#phase: Phase = "created";
 	#phaseSinceMs: number;
 	#restarts = 0;
-	/** Consecutive failures of runs that were not healthy for long enough. */
+	/** Consecutive failures of runs that were not in `running` for long enough. */
 	#failures = 0;
 	#lastError: RunError | undefined;
 
@@ -131,6 +132,7 @@ export class Supervisor {
 	async #runOnce(stop: AbortSignal, lease: LeaseHold | undefined): Promise<RunEnd> {
 		const { limits, logger, runtime } = this.#environment;
 		const startedMs = runtime.clock.monotonic();
+		let runningSinceMs = Number.POSITIVE_INFINITY;
 		const run = new Run({
 			environment: this.#environment,
 			ownWrites: this.#ownWrites,
@@ -138,17 +140,24 @@ export class Supervisor {
 			lease,
 			shards: this.#shards,
 			locked: new Map(this.#orphaned),
-			onPhase: (phase) => this.#enter(phase),
+			onPhase: (phase) => {
+				this.#enter(phase);
+				if (phase === "running") {
+					runningSinceMs = this.#phaseSinceMs;
+				}
+			},
 		});
 		this.#run = run;
 		const end = await run.run();
 		this.#run = undefined;
 		this.#ownWrites.restart([]);
 		this.#keepOrphans(run);
-		const lifeMs = Math.round((run.endedAtMs ?? runtime.clock.monotonic()) - startedMs);
+		const endedMs = run.endedAtMs ?? runtime.clock.monotonic();
+		const lifeMs = Math.round(endedMs - startedMs);
 		if (end.kind === "failed") {
 			this.#restarts += 1;
-			this.#failures = lifeMs >= limits.healthyMs ? 0 : this.#failures + 1;
+			const wasHealthy = endedMs - runningSinceMs >= limits.healthyMs;
+			this.#failures = wasHealthy ? 0 : this.#failures + 1;
 			this.#lastError = runError(end.error, runtime.clock.now());
 			logger.error({ err: end.error, lifeMs, restarts: this.#restarts }, "controller run failed");
 		} else {

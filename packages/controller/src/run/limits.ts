@@ -8,7 +8,7 @@ export interface ControllerLimits {
 	readonly mapPrimedMs: number;
 	/** How long a request may wait for the cache to contain its own writes. */
 	readonly ownWritesMs: number;
-	/** A run that fails after at least this time is restarted without a delay. */
+	/** A run that fails after it was in phase `running` for at least this time is restarted without a delay. */
 	readonly healthyMs: number;
 	/** The delay before the restart after the first failure; each further one doubles it. */
 	readonly restartBaseMs: number;
