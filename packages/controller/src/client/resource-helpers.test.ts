@@ -91,6 +91,25 @@ describe("writeIfDifferent", () => {
 		).rejects.toThrow("CAS operation failed");
 	});
 
+	it("only creates a missing resource, and replaces nothing that another writer has created", async () => {
+		const { service, client } = setUp();
+		service.put(demo(Artist, "miles", "1"));
+		await expect(
+			writeIfDifferent(client, Artist, undefined, { id, data: text(Artist, "2") }),
+		).rejects.toThrow("already exists");
+		const stored = service.stored(id);
+		expect(stored && decode(Artist, stored).data.value).toBe("1");
+	});
+
+	it("is content with what another writer has created if nothing differs", async () => {
+		const { service, client } = setUp();
+		const { version } = service.put(demo(Artist, "miles", "1"));
+		const init = { id, data: text(Artist, "1") };
+		const result = await writeIfDifferent(client, Artist, undefined, init);
+		expect(result).toMatchObject({ changed: false, resource: { version } });
+		expect(service.stored(id)?.version).toBe(version);
+	});
+
 	it("treats an owner with another name or uid as a difference", async () => {
 		const { service, client } = setUp();
 		const owner = service.put(demo(Artist, "owner")).id!;

@@ -75,7 +75,10 @@ export async function writeResource<Desc extends DescMessage>(
 /**
  * Writes a resource only if its data, or the metadata or owner in `init`, differ from `existing`. An
  * existing resource is replaced by compare-and-swap; fields that `init` omits (metadata, owner, owner
- * references, finalizers, deletion mark) keep their values.
+ * references, finalizers, deletion mark) keep their values. Without `existing` it is only created, so that a write that
+ * lands late replaces nothing.
+ *
+ * @throws ConnectError Aborted if another version is stored, AlreadyExists if a resource was created that differs.
  */
 export async function writeIfDifferent<Desc extends DescMessage>(
 	client: ResourceClient,
@@ -84,8 +87,42 @@ export async function writeIfDifferent<Desc extends DescMessage>(
 	init: ResourceInit<Desc>,
 ): Promise<WriteResult> {
 	if (existing === undefined) {
-		return { changed: true, resource: (await writeResource(client, type, init)).resource };
+		return createResource(client, type, init);
 	}
+	const replacement = replacementOf(type, existing, init);
+	if (replacement === undefined) {
+		return { changed: false, resource: existing.resource };
+	}
+	const { resource } = await client.write({ resource: replacement });
+	return { changed: true, resource: resourceIn(resource, init.id) };
+}
+
+async function createResource<Desc extends DescMessage>(
+	client: ResourceClient,
+	type: ResourceType<Desc>,
+	init: ResourceInit<Desc>,
+): Promise<WriteResult> {
+	try {
+		const request = { resource: resourceOf(type, init), createOnly: true };
+		const { resource } = await client.write(request);
+		return { changed: true, resource: resourceIn(resource, init.id) };
+	} catch (error) {
+		// Another writer was first, which is no conflict if it has written the same.
+		const isTaken = error instanceof ConnectError && error.code === Code.AlreadyExists;
+		const created = isTaken ? await readResource(client, type, init.id) : undefined;
+		if (created === undefined || replacementOf(type, created, init) !== undefined) {
+			throw error;
+		}
+		return { changed: false, resource: created.resource };
+	}
+}
+
+/** What replaces an existing resource; `undefined` if nothing differs. */
+function replacementOf<Desc extends DescMessage>(
+	type: ResourceType<Desc>,
+	existing: Decoded<Desc>,
+	init: ResourceInit<Desc>,
+): Resource | undefined {
 	const stored = existing.resource;
 	const metadata =
 		init.metadata === undefined ? stored.metadata : { ...reserved(stored), ...init.metadata };
@@ -95,16 +132,14 @@ export async function writeIfDifferent<Desc extends DescMessage>(
 		sameOwner(init.owner, stored.owner) &&
 		equals(type.schema, data, existing.data)
 	) {
-		return { changed: false, resource: stored };
+		return undefined;
 	}
 	const owner = init.owner ?? stored.owner;
-	const replacement = create(ResourceSchema, {
+	return create(ResourceSchema, {
 		...resourceOf(type, { id: init.id, data, metadata, ...(owner && { owner }) }),
 		version: stored.version,
 		ownerReferences: stored.ownerReferences,
 	});
-	const { resource } = await client.write({ resource: replacement });
-	return { changed: true, resource: resourceIn(resource, init.id) };
 }
 
 /** Writes a status only if it differs from the one in `resource`. */

@@ -34,7 +34,9 @@ export interface InitializeContext {
 	/**
 	 * Writes a computed resource only if its data, or other fields set in `init`, differ from the cached
 	 * one (from the server's if its type is not cached). An existing one is replaced by
-	 * compare-and-swap, and keeps the fields that `init` omits.
+	 * compare-and-swap, and keeps the fields that `init` omits. A missing one is only created.
+	 *
+	 * @throws ConnectError Aborted or AlreadyExists if another writer was first: the reconcile is to be repeated.
 	 */
 	writeIfChanged<Desc extends DescMessage>(
 		type: ResourceType<Desc>,
