@@ -1,6 +1,6 @@
 /** Returned by a reconciler to be called again for the same resource. */
 export interface Requeue {
-	/** The maximum delay, in milliseconds from the end of the reconcile. */
+	/** The maximum delay, in milliseconds from the end of the reconcile; the reconcile fails if `requeueAfter` refuses it. */
 	readonly afterMs: number;
 }
 

@@ -1,6 +1,7 @@
 import { type Cache, cloningView } from "@plinth/cache";
 import { cloneID, type ID } from "@plinth/proto";
 import { DecodeError, displayName, familyKey, idOf, nameKey } from "@plinth/resource";
+import { requeueAfter } from "../define/requeue.ts";
 import { messageOf } from "../queue/error-message.ts";
 import type { Priority } from "../queue/queue-entry.ts";
 import type { Task } from "../queue/task.ts";
@@ -235,8 +236,10 @@ export class Reconciler {
 		const context = new WorkContext(scope, task, this.#views, onWritten, id);
 		try {
 			const requeue = await controller.reconcile(context, { id });
+			// Not every `Requeue` comes from `requeueAfter`, and a delay that is no number would stop all delayed keys.
+			const delayMs = requeue ? requeueAfter(requeue.afterMs).afterMs : undefined;
 			outcome = task.stage === "overdue" ? "failed" : "succeeded";
-			return requeue ? { kind: "again", delayMs: requeue.afterMs } : { kind: "done" };
+			return delayMs === undefined ? { kind: "done" } : { kind: "again", delayMs };
 		} finally {
 			await context.client.close();
 			tally.ended(outcome, runtime.clock.monotonic() - startedMs);
