@@ -170,8 +170,14 @@ export class ShardGate {
 	}
 
 	#changed(): void {
+		const { logger } = this.#run.environment;
 		for (const listener of this.#listeners) {
-			listener();
+			try {
+				listener();
+			} catch (err) {
+				// Neither other listeners nor the shards of other controllers depend on it.
+				logger.error({ err }, "a listener of `share.onChange` failed");
+			}
 		}
 	}
 }

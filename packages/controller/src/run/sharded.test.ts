@@ -1,12 +1,12 @@
 import { createResourceServiceCloningClient } from "@plinth/proto";
 import { idOf, nameKey } from "@plinth/resource";
-import { LocalLeases, type Logger, silentLogger, systemScheduler } from "@plinth/runtime";
+import { aborted, LocalLeases, type Logger, silentLogger, systemScheduler } from "@plinth/runtime";
 import { FakeClock, seededRandom } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
 import { type Controller, defineController } from "../define/controller.ts";
 import { requeueAfter } from "../define/requeue.ts";
-import { watch } from "../define/watch.ts";
+import { watch, watchEvents } from "../define/watch.ts";
 import { Artist, demo, Label, text } from "../demo-types.fixture.ts";
 import { FakeService } from "../fake-service.fixture.ts";
 import { type ControllerManager, createControllerManager } from "../manager/manager.ts";
@@ -353,6 +353,36 @@ describe("a sharded controller", () => {
 		await cluster.settle();
 		expect(begun.filter((each) => each.endsWith(" on 1"))).toEqual(["miles on 1"]);
 		late.resolve();
+	});
+
+	it("goes on if a listener of its share throws, and tells the others", async () => {
+		let told = 0;
+		const source = watchEvents("shares", {
+			async *source({ share, signal }) {
+				share.onChange(() => {
+					throw new Error("broken listener");
+				});
+				share.onChange(() => {
+					told += 1;
+				});
+				await aborted(signal);
+				yield { key: "end", event: undefined };
+			},
+			map: () => [],
+		});
+		await using cluster = new Cluster(() => [
+			defineController({
+				name: "artist",
+				manages: Artist,
+				placement: "sharded",
+				watches: [source],
+				async reconcile() {},
+			}),
+		]);
+		const servers = [await cluster.start(), await cluster.start()];
+		expect(servers.map((server) => openShards(server).length)).toEqual([8, 8]);
+		expect(told).toBeGreaterThan(0);
+		expect(cluster.errors).toContain("a listener of `share.onChange` failed");
 	});
 
 	it("requests what was deleted while a shard moved to it", async () => {
