@@ -69,12 +69,13 @@ export class CacheUpdater implements Watched {
 
 	/**
 	 * Makes the cache equal to a snapshot, given by name: inserts resources that differ and removes those
-	 * that the snapshot lacks. Returns the changes.
+	 * that the snapshot lacks, or whose name belongs to one that is not to be cached. Returns the changes.
 	 */
 	replace(snapshot: ReadonlyMap<string, Resource>): Change[] {
 		const changes: (Change | undefined)[] = [];
 		for (const resource of this.all()) {
-			if (resource.id !== undefined && !snapshot.has(nameKey(resource.id))) {
+			const current = resource.id && snapshot.get(nameKey(resource.id));
+			if (current === undefined || !isCached(this.regions, current)) {
 				changes.push(this.delete(resource));
 			}
 		}

@@ -1,6 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ownerIndex } from "@plinth/cache";
-import { cloneID } from "@plinth/proto";
+import { cloneID, OriginSchema } from "@plinth/proto";
 import { idOf, sameName } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { defineController } from "../define/controller.ts";
@@ -110,6 +111,23 @@ describe("a controller that asks for copies", () => {
 		expect(bench.state("artist").restarts).toBe(0);
 		const last = reconciled.filter((line) => line.startsWith("here miles")).at(-1);
 		expect(last).toBe("here miles: trumpet horn local here=local eu=european");
+	});
+
+	it("removes a resource whose name a copy of another cluster has in a new snapshot", async () => {
+		await using bench = new TestBench();
+		fill(bench);
+		const slow = bench.service.shut("snapshot demo.v1.Artist");
+		const { controller, reconciled } = recorder("*");
+		await bench.start([controller]);
+		bench.service.failNext("resume demo.v1.Album", new ConnectError("compacted", Code.OutOfRange));
+		bench.service.remove(idOf(Album, "blue"));
+		const foreign = demo(Album, "blue", "foreign", { owner: miles });
+		foreign.origin = create(OriginSchema, { uid: "0".repeat(26) });
+		bench.service.put(foreign);
+		slow.open();
+		await bench.settle();
+		const last = reconciled.filter((line) => line.startsWith("here miles")).at(-1);
+		expect(last).toBe("here miles: trumpet horn eu=european us=american");
 	});
 
 	it("receives those of the regions that it names alone", async () => {
