@@ -312,6 +312,24 @@ describe("WorkerPool", () => {
 		expect(room).toBe(true);
 	});
 
+	it("tells a producer that there is room for it while another one waits for more", async () => {
+		const ends: ((outcome: Outcome) => void)[] = [];
+		const { pool } = poolOf({ work: () => new Promise((resolve) => ends.push(resolve)) });
+		for (let at = 0; at < 4; at++) {
+			pool.add(`k${at}`, "", "live");
+		}
+		await settle();
+		const told: number[] = [];
+		for (const limit of [1, 3]) {
+			void pool.room(limit)?.then(() => told.push(limit));
+		}
+		for (let at = 0; at < 4; at++) {
+			ends[at]?.(done);
+			await settle();
+			expect(told).toEqual([[], [3], [3], [3, 1]][at]);
+		}
+	});
+
 	it("works on each key once at a time, on no more than it may, and on everything in the end", async () => {
 		const step = fc.record({
 			key: fc.constantFrom("a", "b", "c", "d", "e"),

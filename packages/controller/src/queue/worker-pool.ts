@@ -351,8 +351,16 @@ export class WorkerPool<Item> {
 	}
 
 	#makeRoom(): void {
-		while (this.#room[0] !== undefined && this.#queue.ready < this.#room[0].limit) {
-			this.#room.shift()?.resolve();
+		if (this.#room.length === 0) {
+			return;
+		}
+		// They wait for different limits: one that is not met holds up no other.
+		for (const waiting of this.#room.splice(0)) {
+			if (this.#queue.ready < waiting.limit) {
+				waiting.resolve();
+			} else {
+				this.#room.push(waiting);
+			}
 		}
 	}
 
