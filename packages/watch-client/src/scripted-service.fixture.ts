@@ -41,6 +41,11 @@ export class ScriptedStream {
 		this.#send({ watchId, content: { case: "event", value: { event, version } } });
 	}
 
+	/** An event of a kind that the client does not know. */
+	unknown(watchId: string, version: string): void {
+		this.#send({ watchId, content: { case: "event", value: { version } } });
+	}
+
 	endWatch(watchId: string, code: number, message: string): void {
 		this.#send({ watchId, content: { case: "end", value: { code, message } } });
 	}

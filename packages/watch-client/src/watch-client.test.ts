@@ -98,6 +98,20 @@ describe("a watch client", () => {
 		expect(states).toEqual(["connecting", "connected", "lost", "connected"]);
 	});
 
+	it("loses no change of a commit that ends with an event of an unknown kind", async () => {
+		const one = watch("7");
+		await setImmediate();
+		service.last.upsert("1", "a");
+		service.last.unknown("1", "8");
+		service.last.unknown("1", "9");
+		service.last.end();
+		await setImmediate();
+		clock.advance(500);
+		await setImmediate();
+		expect(one.updates).toEqual(["a at 8", "current at 9"]);
+		expect(service.last.positions).toEqual({ 1: "9" });
+	});
+
 	it("waits longer from loss to loss, until a message comes", async () => {
 		watch("7");
 		await setImmediate();

@@ -66,8 +66,7 @@ export class WatchState {
 			default:
 				// A bookmark, or an event of a later version of the API, which has a position all the same.
 				if (version !== "" && !this.#isInSnapshot) {
-					this.#afterVersion = version;
-					this.#onUpdate({ kind: "current", version });
+					this.#reach(version);
 				}
 		}
 	}
@@ -79,11 +78,18 @@ export class WatchState {
 		}
 		this.#incomplete.push(change);
 		if (version !== "") {
-			const changes = this.#incomplete;
-			this.#incomplete = [];
-			this.#afterVersion = version;
-			this.#onUpdate({ kind: "changes", changes, version });
+			this.#reach(version);
 		}
+	}
+
+	/** All up to that version has come: the watch resumes after it, so what waits for the end of its commit must not be lost. */
+	#reach(version: string): void {
+		const changes = this.#incomplete;
+		this.#incomplete = [];
+		this.#afterVersion = version;
+		this.#onUpdate(
+			changes.length > 0 ? { kind: "changes", changes, version } : { kind: "current", version },
+		);
 	}
 }
 
