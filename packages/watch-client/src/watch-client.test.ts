@@ -15,8 +15,9 @@ function told(update: WatchUpdate): string {
 			return `present ${update.resource.id?.name}`;
 		case "changes":
 			return `${update.changes.map(({ resource }) => resource.id?.name)} at ${update.version}`;
+		case "lost":
 		case "ended":
-			return `ended: ${update.error.message}`;
+			return `${update.kind}: ${update.error.message}`;
 		case "snapshot-begins":
 			return update.kind;
 		default:
@@ -160,7 +161,7 @@ describe("a watch client", () => {
 		service.last.endOfSnapshot("2", "20");
 		await setImmediate();
 		expect(service.last.positions).toEqual({ 1: "", 2: "20" });
-		expect(outdated.updates).toEqual(["snapshot-begins"]);
+		expect(outdated.updates).toEqual(["lost: [out_of_range] too old", "snapshot-begins"]);
 	});
 
 	it("repeats a watch that has ended alone where it was, after growing waits", async () => {
@@ -179,6 +180,26 @@ describe("a watch client", () => {
 			expect(service.last.positions).toEqual({ 1: "7" });
 			expect(service.streams).toHaveLength(length + 1);
 		}
+	});
+
+	it("says of a watch that has ended alone that it is lost, and of the connection once none is left", async () => {
+		const [one, other] = [watch("7"), watch("7")];
+		await setImmediate();
+		service.last.endWatch("1", Code.ResourceExhausted, "too many streams");
+		await setImmediate();
+		expect(one.updates).toEqual(["lost: [resource_exhausted] too many streams"]);
+		expect([other.updates, client.state.kind]).toEqual([[], "connected"]);
+		service.last.endWatch("2", Code.ResourceExhausted, "too many streams");
+		service.last.end();
+		await setImmediate();
+		expect(client.state.kind).toBe("lost");
+		clock.advance(500);
+		await setImmediate();
+		expect(service.last.positions).toEqual({ 1: "7", 2: "7" });
+		service.last.bookmark("1", "8");
+		await setImmediate();
+		expect(one.updates.at(-1)).toBe("current at 8");
+		expect(client.state.kind).toBe("connected");
 	});
 
 	it("ends all watches when the caller is refused", async () => {

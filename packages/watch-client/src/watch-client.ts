@@ -298,6 +298,7 @@ export class WatchClient {
 			watch.retry = undefined;
 			this.#reopenAfterSnapshots();
 		});
+		watch.state.interrupt(error);
 	}
 
 	#refuse(id: string, watch: OpenWatch, error: ConnectError): void {
@@ -312,6 +313,7 @@ export class WatchClient {
 		this.#leaveStream();
 		if (ids.length === 0) {
 			// All its watches have ended, and wait for their next attempt.
+			this.#become({ kind: "lost", error });
 			return;
 		}
 		if (!isTransient(error)) {

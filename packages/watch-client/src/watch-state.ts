@@ -45,6 +45,11 @@ export class WatchState {
 		this.#afterVersion = "";
 	}
 
+	/** The server has ended the watch alone, which is repeated. */
+	interrupt(error: ConnectError): void {
+		this.#onUpdate({ kind: "lost", error });
+	}
+
 	/** The server refuses the watch. */
 	end(error: ConnectError): void {
 		this.#onUpdate({ kind: "ended", error });

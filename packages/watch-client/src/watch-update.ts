@@ -15,6 +15,8 @@ export interface ResourceChange {
  *         ▲                │                                     │
  *         └── lost before the snapshot was complete, or too old to resume ─┘
  * ```
+ *
+ * `lost` may come at any point.
  */
 export type WatchUpdate =
 	/** All resources follow as `present`. Those known before that are not among them have been deleted. */
@@ -29,5 +31,10 @@ export type WatchUpdate =
 	  }
 	/** Nothing else has changed up to that version. */
 	| { readonly kind: "current"; readonly version: string }
+	/**
+	 * The server has ended the watch, but not the others. It is repeated after a while: what is known gets old until the next
+	 * update. The loss of the whole stream is a state of the connection instead.
+	 */
+	| { readonly kind: "lost"; readonly error: ConnectError }
 	/** The server refuses the watch, which is not repeated. Nothing follows. */
 	| { readonly kind: "ended"; readonly error: ConnectError };

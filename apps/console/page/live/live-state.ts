@@ -5,7 +5,7 @@ export type LiveState =
 	| { readonly phase: "loading" }
 	/** All changes have arrived. */
 	| { readonly phase: "live" }
-	/** The connection broke. What is shown is as of `sinceMs`, and continues from there. */
+	/** The connection broke, or the server has interrupted the view. What is shown is as of `sinceMs`, and continues from there. */
 	| { readonly phase: "lost"; readonly sinceMs: number; readonly reason: string }
 	/** The page is hidden. */
 	| { readonly phase: "paused"; readonly sinceMs: number }

@@ -30,6 +30,8 @@ export class FollowedList {
 	#isComplete = false;
 	#pausedMs: number | undefined;
 	#refusal: string | undefined;
+	/** Set after the server has ended the watch, until it has sent something again. */
+	#lost: Extract<LiveState, { readonly phase: "lost" }> | undefined;
 
 	/** @param queryOf - called at each start. Its result must not change after the first one. */
 	constructor(link: ServerLink, queryOf: () => LiveQuery, observer: ListObserver) {
@@ -48,6 +50,9 @@ export class FollowedList {
 		const { connection } = this.#link;
 		if (connection.phase === "lost") {
 			return connection;
+		}
+		if (this.#lost !== undefined) {
+			return this.#lost;
 		}
 		if (this.#isComplete && this.#snapshot === undefined) {
 			return connection.phase === "connected" ? { phase: "live" } : { phase: "connecting" };
@@ -80,12 +85,15 @@ export class FollowedList {
 			this.#watch.close();
 			this.#watch = undefined;
 			this.#snapshot = undefined;
+			this.#lost = undefined;
 		}
 		this.#pausedMs ??= this.#link.heardMs;
 		this.#observer.onState();
 	}
 
 	#receive(update: WatchUpdate): void {
+		const wasLost = this.#lost !== undefined;
+		this.#lost = undefined;
 		switch (update.kind) {
 			case "snapshot-begins":
 				this.#snapshot = new Set();
@@ -101,14 +109,28 @@ export class FollowedList {
 				break;
 			case "changes":
 				this.#pass(update.changes.flatMap(({ kind, resource }) => this.#change(kind, resource)));
-				return;
+				if (!wasLost) {
+					return;
+				}
+				break;
 			case "ended":
 				this.#watch = undefined;
 				this.#refusal = update.error.rawMessage;
 				this.#link.refused(update.error);
 				break;
+			case "lost":
+				// What follows is a snapshot from its beginning, or what has changed since.
+				this.#snapshot = undefined;
+				this.#lost = {
+					phase: "lost",
+					sinceMs: this.#link.heardMs,
+					reason: update.error.rawMessage,
+				};
+				break;
 			case "current":
-				return;
+				if (!wasLost) {
+					return;
+				}
 		}
 		this.#observer.onState();
 	}

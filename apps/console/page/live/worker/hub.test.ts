@@ -397,6 +397,7 @@ describe("the hub", () => {
 		expect(last().positions).toEqual(["1"]);
 		last().end(Code.OutOfRange, "too old");
 		await settle();
+		expect(tab.states.get(1)).toMatchObject({ phase: "lost", reason: "too old" });
 		clock.advance(500);
 		await settle();
 		expect(last().positions).toEqual([""]);
@@ -411,6 +412,27 @@ describe("the hub", () => {
 			["b", undefined],
 			["c", clock.now()],
 		]);
+	});
+
+	it("does not call a view live that the server has interrupted, until it sends something again", async () => {
+		const tab = new TestTab(hub);
+		tab.send({ kind: "open", view: 1, request: table });
+		await settle();
+		last().complete("1");
+		await settle();
+		expect(tab.states.get(1)?.phase).toBe("live");
+		const sinceMs = clock.now();
+		last().end(Code.ResourceExhausted, "too many watches");
+		await settle();
+		const lost = { phase: "lost", sinceMs, reason: "too many watches" };
+		expect(tab.states.get(1)).toEqual(lost);
+		clock.advance(500);
+		await settle();
+		expect(last().positions).toEqual(["1"]);
+		expect(tab.states.get(1)).toEqual(lost);
+		last().upsert("a", "2");
+		await settle();
+		expect([tab.names(), tab.states.get(1)?.phase]).toEqual([["a"], "live"]);
 	});
 
 	it("tries again at once when a tab says so, whatever waits", async () => {

@@ -340,6 +340,9 @@ export class TypeCache {
 					this.#advance(Number(update.version), []);
 				}
 				break;
+			case "lost":
+				// The checks of the cache decide until when it is current.
+				break;
 			case "ended":
 				this.#refused(update.error);
 		}
