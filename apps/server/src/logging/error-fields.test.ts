@@ -95,6 +95,10 @@ describe("the fields of an error in a log line", () => {
 		const lines: string[] = [];
 		const logger = createLogger({ destination: { write: (line) => lines.push(line) } });
 		logger.warn({ err: error(), key: "a" }, "reconcile failed");
-		expect(JSON.parse(lines[0] ?? "")).toMatchObject({ key: "a", msg: "reconcile failed", ...fields });
+		expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+			key: "a",
+			msg: "reconcile failed",
+			...fields,
+		});
 	});
 });

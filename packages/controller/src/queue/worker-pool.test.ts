@@ -79,31 +79,34 @@ describe("WorkerPool", () => {
 		]);
 	});
 
-	it.each(["sync", "async"])("frees the slot of %s work whose failure can't be reported", async (kind) => {
-		const worked: string[] = [];
-		const { pool } = poolOf({
-			onFailure: () => {
-				throw new Error("the log fails");
-			},
-			work: (item) => {
-				worked.push(item);
-				if (item === "good") {
-					return done;
-				}
-				const failure = new Error("poison");
-				if (kind === "async") {
-					return Promise.reject(failure);
-				}
-				throw failure;
-			},
-		});
-		pool.add("bad", "bad", "live");
-		pool.add("good", "good", "live");
-		await settle();
-		expect(worked).toEqual(["bad", "good"]);
-		expect(pool.keyState("bad")?.failure).toMatchObject({ message: "poison", failures: 1 });
-		await pool.idle();
-	});
+	it.each(["sync", "async"])(
+		"frees the slot of %s work whose failure can't be reported",
+		async (kind) => {
+			const worked: string[] = [];
+			const { pool } = poolOf({
+				onFailure: () => {
+					throw new Error("the log fails");
+				},
+				work: (item) => {
+					worked.push(item);
+					if (item === "good") {
+						return done;
+					}
+					const failure = new Error("poison");
+					if (kind === "async") {
+						return Promise.reject(failure);
+					}
+					throw failure;
+				},
+			});
+			pool.add("bad", "bad", "live");
+			pool.add("good", "good", "live");
+			await settle();
+			expect(worked).toEqual(["bad", "good"]);
+			expect(pool.keyState("bad")?.failure).toMatchObject({ message: "poison", failures: 1 });
+			await pool.idle();
+		},
+	);
 
 	it("frees the slot of work that passes its time limit, and keeps its key locked", async () => {
 		const tasks = new Map<string, Task>();

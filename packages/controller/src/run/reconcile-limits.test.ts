@@ -9,29 +9,32 @@ import { createControllerService } from "../manager/controller-service.ts";
 import { TestBench } from "../running-manager.fixture.ts";
 
 describe("a reconcile that asks to be repeated after a delay that is none", () => {
-	it.each([Number.NaN, Number.POSITIVE_INFINITY, -1])("fails for %s, and delays no other key", async (afterMs) => {
-		await using bench = new TestBench();
-		const calls: Record<string, number> = {};
-		const controller = defineController({
-			name: "artist",
-			manages: Artist,
-			async reconcile(_, { id }) {
-				calls[id.name] = (calls[id.name] ?? 0) + 1;
-				return { afterMs: id.name === "bad" ? afterMs : 1_000 };
-			},
-		});
-		bench.service.put(demo(Artist, "bad"));
-		bench.service.put(demo(Artist, "good"));
-		await bench.start([controller]);
-		await bench.advance(10_000);
-		expect(calls.good).toBe(11);
-		expect(calls.bad).toBeGreaterThan(1);
-		const failed = bench.log.find(({ message }) => message === "reconcile failed");
-		expect(failed?.fields.key).toContain("bad");
-		expect(`${failed?.fields.err}`).toContain(`got ${afterMs}`);
-		const { succeeded, failed: failures } = bench.state("artist").reconciles;
-		expect({ succeeded, failures }).toEqual({ succeeded: 11, failures: calls.bad });
-	});
+	it.each([Number.NaN, Number.POSITIVE_INFINITY, -1])(
+		"fails for %s, and delays no other key",
+		async (afterMs) => {
+			await using bench = new TestBench();
+			const calls: Record<string, number> = {};
+			const controller = defineController({
+				name: "artist",
+				manages: Artist,
+				async reconcile(_, { id }) {
+					calls[id.name] = (calls[id.name] ?? 0) + 1;
+					return { afterMs: id.name === "bad" ? afterMs : 1_000 };
+				},
+			});
+			bench.service.put(demo(Artist, "bad"));
+			bench.service.put(demo(Artist, "good"));
+			await bench.start([controller]);
+			await bench.advance(10_000);
+			expect(calls.good).toBe(11);
+			expect(calls.bad).toBeGreaterThan(1);
+			const failed = bench.log.find(({ message }) => message === "reconcile failed");
+			expect(failed?.fields.key).toContain("bad");
+			expect(`${failed?.fields.err}`).toContain(`got ${afterMs}`);
+			const { succeeded, failed: failures } = bench.state("artist").reconciles;
+			expect({ succeeded, failures }).toEqual({ succeeded: 11, failures: calls.bad });
+		},
+	);
 });
 
 describe("the time limits of reconciles", () => {
