@@ -13,10 +13,10 @@ const mostPending = 10;
  *   responses        7      7      7      7  ✗          the response to 4 must be at 7, that to 5 at 8
  * ```
  *
- * The revision of a response is compared with one that was known some requests before the request that it answers. So it
- * does not matter how late it is received, or for how long this process or its machine has stood still. Responses come in
- * the order of requests, and some requests get none: a response may belong to a later request than assumed here, and is
- * then compared with less.
+ * The revision of a response is compared with one that was known some requests before its own request. So it does not
+ * matter how late it is received, or for how long this process or its machine has stood still. Responses come in the order
+ * of requests, and some requests get none: a response may belong to a later request than assumed here, and is then compared
+ * with an older revision.
  */
 export class MemberLag {
 	/** The revisions known when the last requests were sent. */

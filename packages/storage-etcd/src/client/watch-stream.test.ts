@@ -6,8 +6,8 @@ import { watchStream } from "./watch-stream.ts";
 
 const events = [{ kv: { key: Buffer.from("key") } }];
 
-/** A member whose watch responds to each progress request as `answer` says, and has sent an event meanwhile. */
-function follow(known: () => bigint, answer: (request: number) => bigint | undefined) {
+/** A watch at a member that responds to each progress request with a revision, or sends an event instead. */
+function follow(known: () => bigint, revisionOf: (request: number) => bigint | undefined) {
 	const clock = new FakeClock();
 	const transport = createRouterTransport(({ service }) => {
 		service(Watch, {
@@ -18,7 +18,7 @@ function follow(known: () => bigint, answer: (request: number) => bigint | undef
 						yield { created: true, header: { revision: 1n } };
 						continue;
 					}
-					const revision = answer(request);
+					const revision = revisionOf(request);
 					request += 1;
 					yield revision === undefined
 						? { events, header: { revision: 1n } }
