@@ -2,7 +2,7 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 
 /** The approximate size of a page, in bytes, and the least that it is reduced to. */
 const pageBytes = { most: 2 * 1024 * 1024, least: 128 * 1024 };
-const pageKeys = { first: 2, mostOfAll: 512, mostOfGroup: 5000 };
+const pageKeys = { first: 2, mostOfAll: 128, mostOfGroup: 5000 };
 /** By how much a page that could not be read is reduced. */
 const reduction = 4;
 
@@ -11,7 +11,7 @@ const reduction = 4;
  * many times as large as those were:
  *
  * - a page has at most twice as many keys as the one before;
- * - it has more than 512 only if they all belong to the same group, as those of one type of resources do. Without such
+ * - it has more than 128 only if they all belong to the same group, as those of one type of resources do. Without such
  *   pages, reading takes several times as long: for each page, etcd visits all the keys that are left;
  * - one that can't be read is tried again with fewer.
  */

@@ -78,9 +78,9 @@ describe("the pages of a range", () => {
 		const etcd = etcdOf(groups);
 		expect(await sizesOf(etcd)).toEqual(groups.flat());
 		expect(etcd.requests.map(({ limit }) => limit)).toEqual([
-			...[2, 4, 8, 16, 32, 64, 128, 256, 512],
-			...[1024, 2048, 4096],
-			...[512, 1024, 512],
+			...[2, 4, 8, 16, 32, 64, 128],
+			...[256, 512, 1024, 2048, 4096],
+			...[128, 256, 512, 128],
 		]);
 	});
 
