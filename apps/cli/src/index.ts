@@ -1,4 +1,4 @@
-export type { AddCommand, Runner } from "./commands/runner.ts";
+export type { AddCommand, Runner, RunnerOptions } from "./commands/runner.ts";
 export { type ExitCode, exitCodes } from "./exit-codes.ts";
 export { Failure } from "./failure.ts";
 export type { Io } from "./io.ts";

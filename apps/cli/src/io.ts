@@ -16,6 +16,11 @@ export interface Io {
 	readonly out: (text: string) => void;
 	/** Writes to standard error. */
 	readonly err: (text: string) => void;
+	/**
+	 * Lets the command go on without printing if its output can't be written, because its reader has exited or a disk is
+	 * full: its exit code is its result. Without this, it ends at once.
+	 */
+	readonly finishUnread?: () => void;
 	/** Reads standard input to its end. */
 	readonly readStdin: () => Promise<string>;
 	/** Prints a question, and reads a line of the answer; empty if standard input has ended. */

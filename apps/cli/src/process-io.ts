@@ -1,5 +1,6 @@
 import { systemClock } from "@plinth/runtime/clock";
 import type { Io, Terminal } from "./io.ts";
+import { ProcessOutput } from "./process-output.ts";
 
 /**
  * The environment of this process: its streams, variables and clock. Node.js loads the code of a stream when it is used
@@ -7,9 +8,11 @@ import type { Io, Terminal } from "./io.ts";
  */
 export function processIo(signal: AbortSignal = new AbortController().signal): Io {
 	const { stdout, env } = process;
+	const output = new ProcessOutput();
 	return {
-		out: (text) => void stdout.write(text),
-		err: (text) => void process.stderr.write(text),
+		out: (text) => output.out(text),
+		err: (text) => output.err(text),
+		finishUnread: () => output.finishUnread(),
 		readStdin: async () => {
 			const { stdin } = process;
 			stdin.setEncoding("utf8");

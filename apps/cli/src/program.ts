@@ -52,7 +52,10 @@ export async function runCommandLine(
 	furtherCommands: readonly AddCommand[] = [],
 ): Promise<ExitCode> {
 	let exitCode: ExitCode = exitCodes.ok;
-	const run: Runner = async (work) => {
+	const run: Runner = async (work, { finishesUnread = false } = {}) => {
+		if (finishesUnread) {
+			io.finishUnread?.();
+		}
 		const { Session } = await import("./session.ts");
 		using session = new Session(io, program.opts<GlobalFlags>());
 		exitCode = await work(session);

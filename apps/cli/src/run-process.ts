@@ -17,13 +17,12 @@ export async function runProcess(furtherCommands: readonly AddCommand[] = []): P
 		process.once("SIGINT", () => process.exit(exitCodes.interrupted));
 	});
 	process.once("SIGTERM", () => interrupt.abort());
-	// The reader of the pipe has exited, as in `plinth list … | head`.
-	process.stdout.on("error", () => process.exit(exitCodes.ok));
 
 	// Keeps the process alive while a watch waits to reconnect.
 	const keepAlive = setInterval(() => {}, 2 ** 30);
 	const io = processIo(interrupt.signal);
-	// Not `process.exit`, which would lose buffered output.
-	process.exitCode = await runCommandLine(process.argv.slice(2), io, furtherCommands);
+	const exitCode = await runCommandLine(process.argv.slice(2), io, furtherCommands);
+	// It is set already if the output could not be written. Not `process.exit`, which would lose buffered output.
+	process.exitCode = exitCode || (process.exitCode ?? exitCodes.ok);
 	clearInterval(keepAlive);
 }

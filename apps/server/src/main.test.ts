@@ -50,6 +50,29 @@ describe("plinth-server, started", () => {
 	});
 });
 
+describe("plinth-server, with a full disk behind its output", () => {
+	const toFull = { tracer: ["bash", "-c", 'exec "$@" > /dev/full', "bash"] };
+
+	it.each([[["new-token"]], [["--help"]], [["agent", "--help"]]])(
+		"says so, and fails: %j",
+		async (args) => {
+			expect(await new ServerProcess(toFull, ...args).ended).toMatchObject({
+				code: 1,
+				stderr: expect.stringContaining(
+					"plinth-server: can't write to standard output: no space left on device\n",
+				),
+			});
+		},
+	);
+
+	it("serves", async () => {
+		const server = new ServerProcess(toFull, ...inMemory);
+		await server.logs(/the startup message could not be printed/);
+		server.kill("SIGTERM");
+		expect((await server.ended).code).toBe(0);
+	});
+});
+
 describe("plinth-server, stopped", () => {
 	it.each(["SIGTERM", "SIGINT"] as const)(
 		"by %s ends open streams with Unavailable, and exits 0",

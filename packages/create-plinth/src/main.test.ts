@@ -153,5 +153,10 @@ To start over, delete ${folder}/shop
 	it("has help, and a version", () => {
 		expect(create(["--help"]).stdout).toContain("npm create plinth@latest FOLDER\n");
 		expect(create(["--version"]).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+		const full = spawnSync("bash", ["-c", `"${process.execPath}" "${main}" --help > /dev/full`]);
+		expect({ status: full.status, stderr: `${full.stderr}` }).toEqual({
+			status: 1,
+			stderr: "create-plinth: can't write to standard output: no space left on device\n",
+		});
 	});
 });

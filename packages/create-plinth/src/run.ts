@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
+import { StandardOutput } from "@plinth/runtime/standard-output";
 import { createProject, type NewProject, ScaffoldError } from "@plinth/scaffold";
 import { type Arguments, help, parseArguments, UsageError } from "./arguments.ts";
 import { runProgram } from "./run-program.ts";
@@ -12,11 +13,9 @@ export async function run(args: readonly string[]): Promise<number> {
 		const parsed = parseArguments(args, process.env.npm_config_user_agent);
 		switch (parsed.kind) {
 			case "help":
-				process.stdout.write(help);
-				return exitCodes.ok;
+				return print(help);
 			case "version":
-				console.log(ownVersion());
-				return exitCodes.ok;
+				return print(`${ownVersion()}\n`);
 			case "create":
 				return (await uninterrupted((signal) => create(parsed, signal)))
 					? exitCodes.ok
@@ -33,6 +32,20 @@ export async function run(args: readonly string[]): Promise<number> {
 		}
 		throw error;
 	}
+}
+
+/** Prints the whole result of a command line, and returns the exit code. */
+async function print(text: string): Promise<number> {
+	let exitCode: number = exitCodes.ok;
+	const output = new StandardOutput(({ reason, isUnread }) => {
+		if (!isUnread) {
+			console.error(`create-plinth: can't write to standard output: ${reason}`);
+			exitCode = exitCodes.failed;
+		}
+	});
+	output.write(text);
+	await output.flush();
+	return exitCode;
 }
 
 type Creation = Extract<Arguments, { readonly kind: "create" }>;

@@ -16,9 +16,12 @@ export const addApply: AddCommand = (program, run) => {
 		.option("-y, --yes", "do not ask before resources are deleted")
 		.addOption(dryRunOption())
 		.action((flags: ApplyFlags) =>
-			run(async (session) => {
-				const { apply } = await import("../actions/apply.ts");
-				return apply(await session.server(), flags);
-			}),
+			run(
+				async (session) => {
+					const { apply } = await import("../actions/apply.ts");
+					return apply(await session.server(), flags);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

@@ -6,9 +6,12 @@ export const addBackup: AddCommand = (program, run) => {
 		.command("backup <file>")
 		.description("write a backup of the server's embedded storage to a local file")
 		.action((path: string) =>
-			run(async (session) => {
-				const { backup } = await import("../actions/backup.ts");
-				return backup(session, path);
-			}),
+			run(
+				async (session) => {
+					const { backup } = await import("../actions/backup.ts");
+					return backup(session, path);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

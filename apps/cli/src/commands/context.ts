@@ -23,27 +23,36 @@ export const addContext: AddCommand = (program, run) => {
 			"create or update a context. It stores the values of --server, --partition, --namespace, --ca-file, --certificate-file and --key-file, and the token of --token or --token-file. Values whose flags are omitted are kept, but a new --server drops the token",
 		)
 		.action((name: string) =>
-			run(async (session) => {
-				const { setContext } = await import("../actions/context.ts");
-				return setContext(session, name);
-			}),
+			run(
+				async (session) => {
+					const { setContext } = await import("../actions/context.ts");
+					return setContext(session, name);
+				},
+				{ finishesUnread: true },
+			),
 		);
 	context
 		.command("use <name>")
 		.description("make a context the default: commands use it without --context")
 		.action((name: string) =>
-			run(async (session) => {
-				const { useContext } = await import("../actions/context.ts");
-				return useContext(session, name);
-			}),
+			run(
+				async (session) => {
+					const { useContext } = await import("../actions/context.ts");
+					return useContext(session, name);
+				},
+				{ finishesUnread: true },
+			),
 		);
 	context
 		.command("delete <name>")
 		.description("delete a context from the configuration file")
 		.action((name: string) =>
-			run(async (session) => {
-				const { deleteContext } = await import("../actions/context.ts");
-				return deleteContext(session, name);
-			}),
+			run(
+				async (session) => {
+					const { deleteContext } = await import("../actions/context.ts");
+					return deleteContext(session, name);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

@@ -14,10 +14,13 @@ export const addDelete: AddCommand = (program, run) => {
 		.option("--timeout <time>", "how long to wait for each resource; 0s to check once", "30s")
 		.addOption(dryRunOption())
 		.action((type: string | undefined, names: readonly string[], flags: DeleteFlags) =>
-			run(async (session) => {
-				const { deleteAll } = await import("../actions/delete.ts");
-				const words = type === undefined ? [] : [type, ...names];
-				return deleteAll(await session.server(), words, flags);
-			}),
+			run(
+				async (session) => {
+					const { deleteAll } = await import("../actions/delete.ts");
+					const words = type === undefined ? [] : [type, ...names];
+					return deleteAll(await session.server(), words, flags);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

@@ -40,9 +40,12 @@ export const addDeployments: AddCommand = (program, run) => {
 		.option("-y, --yes", "do not ask")
 		.addOption(dryRunOption())
 		.action((name: string, flags: SettleFlags) =>
-			run(async (session) => {
-				const { settle } = await import("../actions/settle.ts");
-				return settle(await session.server(), name, flags);
-			}),
+			run(
+				async (session) => {
+					const { settle } = await import("../actions/settle.ts");
+					return settle(await session.server(), name, flags);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

@@ -24,10 +24,13 @@ export const addPeering: AddCommand = (program, run) => {
 			"certificates that the other cluster checks the address against, in PEM (default: --ca-file)",
 		)
 		.action((name: string, flags: { readonly address?: string; readonly peerCaFile?: string }) =>
-			run(async (session) => {
-				const { createToken } = await import("../peering/peering-actions.ts");
-				return createToken(await session.server(), name, flags);
-			}),
+			run(
+				async (session) => {
+					const { createToken } = await import("../peering/peering-actions.ts");
+					return createToken(await session.server(), name, flags);
+				},
+				{ finishesUnread: true },
+			),
 		);
 	peering
 		.command("establish <token>")
@@ -40,10 +43,13 @@ export const addPeering: AddCommand = (program, run) => {
 			"name of the Peering in this cluster (default: derived from the token)",
 		)
 		.action((token: string, { name = "" }: { readonly name?: string }) =>
-			run(async (session) => {
-				const { establish } = await import("../peering/peering-actions.ts");
-				return establish(await session.server(), token, name);
-			}),
+			run(
+				async (session) => {
+					const { establish } = await import("../peering/peering-actions.ts");
+					return establish(await session.server(), token, name);
+				},
+				{ finishesUnread: true },
+			),
 		);
 	peering
 		.command("list")

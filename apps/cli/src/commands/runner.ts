@@ -4,7 +4,19 @@ import { outputFormats, type ResourceFormat } from "../output/output-format.ts";
 import type { Session } from "../session.ts";
 
 /** Runs a command in a session, and closes the session. The command returns the exit code. */
-export type Runner = (work: (session: Session) => Promise<ExitCode>) => Promise<void>;
+export type Runner = (
+	work: (session: Session) => Promise<ExitCode>,
+	options?: RunnerOptions,
+) => Promise<void>;
+
+/** How a command runs. */
+export interface RunnerOptions {
+	/**
+	 * Whether the command goes on if its output can't be written, as in `plinth apply … | head -1`. A command that changes
+	 * something should: otherwise it would end with half of its changes made.
+	 */
+	readonly finishesUnread?: boolean;
+}
 
 /**
  * Adds one command to the program. All commands are added at every start, so what a command needs to run should be

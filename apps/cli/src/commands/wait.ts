@@ -17,9 +17,12 @@ export const addWait: AddCommand = (program, run) => {
 		)
 		.addOption(regionOption("wait for copies of the resources of this region"))
 		.action((type: string, names: readonly string[], flags: WaitFlags) =>
-			run(async (session) => {
-				const { wait } = await import("../actions/wait.ts");
-				return wait(session, [type, ...names], flags);
-			}),
+			run(
+				async (session) => {
+					const { wait } = await import("../actions/wait.ts");
+					return wait(session, [type, ...names], flags);
+				},
+				{ finishesUnread: true },
+			),
 		);
 };

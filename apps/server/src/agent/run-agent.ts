@@ -1,6 +1,7 @@
 import process from "node:process";
 import { defaultControllerLimits } from "@plinth/controller";
 import { exitCodes } from "../command/exit-codes.ts";
+import { printStartup } from "../command/print-startup.ts";
 import { exitImmediately, watchFaults } from "../command/process-faults.ts";
 import { createLogger } from "../logging/pino-logger.ts";
 import type { Module } from "../module/define-module.ts";
@@ -39,12 +40,15 @@ export async function runAgent(configuration: AgentConfiguration): Promise<numbe
 		// Problems with files are logged.
 		agent.reload().catch(() => {});
 	});
-	process.stdout.write(`Plinth agent listens on ${agent.address}
+	printStartup(
+		`Plinth agent listens on ${agent.address}
   servers  ${serversText(configuration)}${controllersLine(modules)}
 
 Try next, in another terminal:
   curl -s ${agent.address}/readyz
-`);
+`,
+		logger,
+	);
 	await stopping.promise;
 	// Controllers stop while the calls of clients finish.
 	const limitMs = modules.length === 0 ? stopLimitMs : Math.max(stopLimitMs, controllersStopMs);

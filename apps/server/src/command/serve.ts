@@ -8,6 +8,7 @@ import { createServer, type Server, StartInterrupted } from "../server.ts";
 import { defaultStopLimitMs, type ServerOptions } from "../server-options.ts";
 import type { StorageOptions } from "../storage/open-storage.ts";
 import { exitCodes } from "./exit-codes.ts";
+import { printStartup } from "./print-startup.ts";
 import { exitImmediately, watchFaults } from "./process-faults.ts";
 import { startupMessage } from "./startup-message.ts";
 
@@ -65,7 +66,7 @@ export async function serve(
 	try {
 		await server.start();
 		if (onReady === undefined) {
-			process.stdout.write(startupMessage(server.address, configuration, modules));
+			printStartup(startupMessage(server.address, configuration, modules), logger);
 		} else {
 			onReady(server.address);
 		}
