@@ -13,9 +13,8 @@ async function startedShell() {
 	const env = {
 		PLINTH_SERVER: server.address,
 		PLINTH_TOKEN: "a",
-		PLINTH_CONFIG: join(folder, "config.yaml"),
+		XDG_CONFIG_HOME: join(folder, "configuration"),
 	};
-	await writeFile(env.PLINTH_CONFIG, "");
 	return {
 		folder,
 		shell: (script: string) =>

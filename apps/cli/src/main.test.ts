@@ -32,7 +32,7 @@ const portOf = (server: Server) => (server.address() as AddressInfo).port;
 /** The environment of commands for the server. */
 const envFor = (address: string, folder: string) => ({
 	PLINTH_SERVER: address,
-	PLINTH_CONFIG: join(folder, "config.yaml"),
+	XDG_CONFIG_HOME: join(folder, "configuration"),
 });
 
 describe("plinth, with a server of the catalog", () => {

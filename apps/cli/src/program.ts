@@ -1,5 +1,6 @@
+import { nearest } from "@plinth/documents/suggest";
 import { UnknownTypeError } from "@plinth/documents/unknown-type-error";
-import { Command, CommanderError, Help } from "commander";
+import { Command, CommanderError, Help, type HelpContext } from "commander";
 import { addApi } from "./commands/api.ts";
 import { addApply } from "./commands/apply.ts";
 import { addBackup } from "./commands/backup.ts";
@@ -139,10 +140,27 @@ are in parentheses, or by a context.`,
 }
 
 function explainErrors(command: Command): void {
+	explainUnknownHelp(command);
 	command.configureOutput({
 		outputError: (text, write) => write(explainUsage(text, command)),
 	});
 	for (const each of command.commands) {
 		explainErrors(each);
 	}
+}
+
+/** Lets `help NAME` say that there is no such command. Commander prints the help of the parent as an error instead. */
+function explainUnknownHelp(command: Command): void {
+	const help: (context?: HelpContext) => never = command.help.bind(command);
+	const explained = (context?: HelpContext): never => {
+		const [first, name] = command.args;
+		const names = command.commands.map((each) => each.name());
+		if (first === "help" && name !== undefined && ![...names, "help"].includes(name)) {
+			const near = nearest(name, names);
+			const hint = near === undefined ? "" : `\n(Did you mean ${near}?)`;
+			command.error(`error: unknown command '${name}'${hint}`);
+		}
+		return help(context);
+	};
+	command.help = explained as Command["help"];
 }

@@ -60,7 +60,7 @@ export function startPlinth(args: readonly string[], options: RunOptions = {}): 
 			throw new Error("the test has no browser");
 		},
 		...world,
-		env: { PLINTH_CONFIG: "/nowhere/config.yaml", ...options.env },
+		env: { XDG_CONFIG_HOME: "/nowhere", ...options.env },
 	}).then((code) => {
 		isEnded = true;
 		note();

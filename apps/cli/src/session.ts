@@ -20,6 +20,14 @@ export class Session implements Disposable {
 		return this.flags.config ?? configFilePath(this.io.env);
 	}
 
+	/** The flag or the variable that names the configuration file, if one does. Such a file has to exist. */
+	get configNamedBy(): "--config" | "PLINTH_CONFIG" | undefined {
+		if (this.flags.config !== undefined) {
+			return "--config";
+		}
+		return this.io.env.PLINTH_CONFIG ? "PLINTH_CONFIG" : undefined;
+	}
+
 	/**
 	 * The session with the server of the settings. Its code is loaded here, so that commands without a server start
 	 * without it.
@@ -33,7 +41,11 @@ export class Session implements Disposable {
 
 	async #open(): Promise<ServerSession> {
 		const { io, flags } = this;
-		const configuration = await readConfiguration(this.configFile, (text) => warn(io, text));
+		const configuration = await readConfiguration(
+			this.configFile,
+			(text) => warn(io, text),
+			this.configNamedBy,
+		);
 		const settings = resolveSettings(flags, io.env, configuration);
 		const { ServerSession } = await import("./api/server-session.ts");
 		this.#opened = new ServerSession(io, settings);

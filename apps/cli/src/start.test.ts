@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -27,9 +26,9 @@ const heavy = {
 
 /** The heavy parts that a command line loads, which ends with this exit code. */
 async function loaded(code: number, ...args: readonly string[]): Promise<readonly string[]> {
-	const config = join(await temporaryFolder(), "config.yaml");
+	const folder = await temporaryFolder();
 	const child = spawn(process.execPath, ["--import", hook, plinthMain, ...args], {
-		env: { ...process.env, PLINTH_CONFIG: config, NODE_DISABLE_COMPILE_CACHE: "1" },
+		env: { ...process.env, XDG_CONFIG_HOME: folder, NODE_DISABLE_COMPILE_CACHE: "1" },
 		stdio: ["ignore", "ignore", "pipe", "pipe"],
 	});
 	onTestFinished(() => void child.kill("SIGKILL"));

@@ -35,6 +35,9 @@ export function explainUsage(text: string, command: Command): string {
 	if (commandsOfProjects.includes(name)) {
 		return `plinth: ${message}: it is a command of projects that depend on @plinth/plinth; run it in one, as npx plinth ${name} (npm create plinth@latest makes a project)\n`;
 	}
+	if (/^required option '-f, /.test(message) && command.args.length > 0) {
+		return `plinth: ${renamed(message)}: did you mean -f ${command.args.join(" ")}?\n`;
+	}
 	const hint = hints.map((each) => each.replace(/^\(Did you mean (.*)\)$/, ": did you mean $1"));
 	return `plinth: ${[renamed(message), ...hint].join("")}\n`;
 }

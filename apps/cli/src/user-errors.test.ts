@@ -124,6 +124,13 @@ const files: readonly (readonly [string, readonly string[], readonly string[]])[
 		],
 	],
 	[
+		"no resource but a long text",
+		[`"${"x".repeat(50)}\\u009b${"y".repeat(1_000_000)}"`],
+		[
+			`standard input:1:1 (document 1): expected a resource: type, name, data, got "${"x".repeat(50)}\\u009b${"y".repeat(9)}…"`,
+		],
+	],
+	[
 		"a value of another type",
 		["type: Film", "name: a", "data: {title: 3}"],
 		["standard input:3:15 (document 1): data.title: expected string, got 3: put it in quotes"],
@@ -190,6 +197,73 @@ const commandLines: readonly (readonly [readonly string[], number, string])[] = 
 		'--request-timeout "-1s" is not a duration: write it as 500ms, 30s, 2m or 1h',
 	],
 	[
+		["help", "gte"],
+		usage,
+		"unknown command 'gte': did you mean get?\n(run it with --help for usage)",
+	],
+	[["help", "nothing"], usage, "unknown command 'nothing'\n(run it with --help for usage)"],
+	[
+		["context", "help", "lst"],
+		usage,
+		"unknown command 'lst': did you mean list?\n(run it with --help for usage)",
+	],
+	[
+		["diff", "a.yaml", "b.yaml"],
+		usage,
+		"missing required flag -f, --filename <file...>: did you mean -f a.yaml b.yaml?\n(run it with --help for usage)",
+	],
+	[
+		["types", "--ca-file", "nowhere.pem", "--server", "https://127.0.0.1:1"],
+		usage,
+		"can't read nowhere.pem: no such file",
+	],
+	[["types", "--token-file", "/"], usage, "can't read the token from /: it is a directory"],
+	[
+		["api", "a.B/C", "-d", "@nowhere.json", "--server", "SERVER"],
+		usage,
+		"can't read nowhere.json: no such file",
+	],
+	[
+		["types", "--config", "nowhere.yaml"],
+		usage,
+		"--config: can't read nowhere.yaml: no such file (plinth context set creates it)",
+	],
+	[
+		["context", "list", "--config", "nowhere.yaml"],
+		usage,
+		"--config: can't read nowhere.yaml: no such file (plinth context set creates it)",
+	],
+	[
+		["get", "", "--server", "SERVER"],
+		usage,
+		'unknown type "": `plinth types` lists those of the server that you may use; to add one, start the server with its module (plinth-server --module)',
+	],
+	[
+		["get", "Film", "", "--server", "SERVER"],
+		usage,
+		'"" is not the name of a cinema.v1.Film: it must not be empty',
+	],
+	[
+		["describe", "Film/THE_1", "--server", "SERVER"],
+		usage,
+		'"THE_1" is not the name of a cinema.v1.Film: it must consist of lower-case letters, digits and hyphens, and start and end with a letter or digit',
+	],
+	[
+		["delete", "Flim", "--all", "--server", "SERVER"],
+		usage,
+		"unknown type Flim; did you mean Film?",
+	],
+	[
+		["apply", "-f", "-", "--set", "a", "--prune", "Flim", "--server", "SERVER"],
+		usage,
+		"unknown type Flim; did you mean Film?",
+	],
+	[
+		["edit", "Film", "alien", "--server", "SERVER"],
+		usage,
+		"can't open an editor: this is not a terminal. Set VISUAL or EDITOR to a command that edits the file, or use plinth apply",
+	],
+	[
 		["types", "--context", "prod"],
 		usage,
 		"unknown context prod. Create it with: plinth context set prod --server URL",
@@ -200,6 +274,20 @@ describe("an error of a user is a sentence", () => {
 	it.each(files)("about a file that is applied: %s", async (_name, lines, problems) => {
 		const all = [...problems, "nothing was changed", ""];
 		expect(await applied(...lines)).toBe(`plinth: ${all.join("\n")}`);
+	});
+
+	it("about a list that is nested too deeply", async () => {
+		expect(await applied("[".repeat(100_000))).toMatch(
+			/^plinth: standard input:1:\d+ \(document 1\): nested too deeply\nnothing was changed\n$/,
+		);
+	});
+
+	it("about the name of a document", async () => {
+		const file = join(folder, "name.yaml");
+		await writeFile(file, "type: Film\nname: THE_1\n");
+		expect(await messageOf(1, ["apply", "-f", file, "--server", server.address])).toMatch(
+			/^\/home\/name.yaml:2:1 \(document 1\): cinema.v1.Film default\/default\/THE_1: id.name invalid/,
+		);
 	});
 
 	it("about a file without documents", async () => {

@@ -15,5 +15,6 @@ export {
 export { describeProblem, fieldPath, type Position, type Problem } from "./position.ts";
 export { ruleName } from "./rule-name.ts";
 export { scalarName } from "./scalar-name.ts";
+export { quoted } from "./shortened.ts";
 export { contentOf, documentOf, type ShownData, showData } from "./show-document.ts";
 export { columnsOf, type DataColumn, valueAt, wideColumnsOf } from "./type-columns.ts";

@@ -11,6 +11,7 @@ import type { Client } from "@connectrpc/connect";
 import type { ID, Scope } from "@plinth/proto";
 import type { TypeService } from "@plinth/proto/gen/plinth/type/v1/type_service_pb.js";
 import { gvkKey, hasNamespace, hasPartition, idOf, type TypeLike } from "@plinth/resource";
+import { quoted } from "./shortened.ts";
 import { nearest } from "./suggest.ts";
 import { UnknownTypeError } from "./unknown-type-error.ts";
 
@@ -57,7 +58,7 @@ export class KnownTypes {
 		const found = this.all.filter((type) => namesOf(type).includes(requested));
 		const [only, ...others] = found;
 		if (only === undefined) {
-			throw new UnknownTypeError(`unknown type ${word}${this.#hint(word)}`);
+			throw new UnknownTypeError(`unknown type ${shown(word)}${this.#hint(word)}`);
 		}
 		if (others.length > 0) {
 			const keys = found.map(({ key }) => key).join(", ");
@@ -83,6 +84,11 @@ export class KnownTypes {
 			? ": `plinth types` lists those of the server that you may use; to add one, start the server with its module (plinth-server --module)"
 			: `; did you mean ${near}?`;
 	}
+}
+
+/** Quoted, unless it looks like the name of a type. */
+function shown(word: string): string {
+	return /^[\w.-]{1,60}$/.test(word) ? word : quoted(word);
 }
 
 function namesOf({ type, key }: KnownType): readonly string[] {

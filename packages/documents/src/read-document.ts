@@ -5,6 +5,7 @@ import { isScalar, isSeq, type Node } from "yaml";
 import { documentFields, namingFields } from "./document-fields.ts";
 import { idAt, type KnownType, type KnownTypes, type Place } from "./known-types.ts";
 import { explainManifest } from "./kubernetes-manifest.ts";
+import { nestedTooDeeply } from "./nesting.ts";
 import { fieldPath } from "./position.ts";
 import { MessageReader } from "./read-message.ts";
 import { describeNode, type Entry, nodeOf, type SourceDocument } from "./source-document.ts";
@@ -24,7 +25,19 @@ export function readDocument(
 	source: SourceDocument,
 	options: ReadOptions,
 ): WantedResource | undefined {
-	return source.problems.length > 0 ? undefined : new DocumentReader(source, options).read();
+	if (source.problems.length > 0) {
+		return undefined;
+	}
+	try {
+		return new DocumentReader(source, options).read();
+	} catch (error) {
+		const problem = nestedTooDeeply(error);
+		if (problem === undefined) {
+			throw error;
+		}
+		source.report(source.root, "", problem);
+		return undefined;
+	}
 }
 
 type Fields = ReadonlyMap<string, Entry>;

@@ -9,7 +9,9 @@ import {
 	type Node,
 	parseAllDocuments,
 } from "yaml";
+import { nestedTooDeeply } from "./nesting.ts";
 import type { Origin, Position, Problem } from "./position.ts";
+import { quoted, shortened } from "./shortened.ts";
 
 /** The maximum number of aliases that are resolved in a document, as a guard against loops. */
 const maxAliases = 1_000;
@@ -129,7 +131,7 @@ export function describeNode(node: Node | undefined): string {
 	}
 	if (isScalar(node) && node.value !== null && node.value !== undefined) {
 		const { value } = node;
-		return typeof value === "string" ? JSON.stringify(value) : String(value);
+		return typeof value === "string" ? quoted(value) : shortened(String(value));
 	}
 	return "nothing";
 }
@@ -157,7 +159,7 @@ export function parseDocuments(file: string, text: string): readonly SourceDocum
 			const first = document.errors[0];
 			if (first !== undefined) {
 				const { line, col } = lines.linePos(first.pos[0]);
-				const message = `${first.message}${advice[first.code] ?? ""}`;
+				const message = nestedTooDeeply(first) ?? `${first.message}${advice[first.code] ?? ""}`;
 				source.problems.push({ position: { line, column: col }, path: "", message });
 			}
 			const isEmpty = root === undefined || (isScalar(root) && root.value === null);

@@ -1,7 +1,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ID, OwnerReference } from "@plinth/proto";
 import type { KnownType } from "./known-types.ts";
-import { describeProblem } from "./position.ts";
+import { describeProblem, type Position } from "./position.ts";
 import type { SourceDocument } from "./source-document.ts";
 
 /** The wanted state of a resource, from a document. Absent fields keep their stored values. */
@@ -27,11 +27,15 @@ export interface WantedResource {
 
 /** A server's message about a resource, with the position in its document of the field that it names. */
 export function locate(source: SourceDocument, message: string): string {
-	const named = /^resource\.([\w.[\]"-]*[\w\]])/.exec(message)?.[1] ?? "";
-	const path = named.replace(/^id\.(tenancy\.)?/, "");
 	return describeProblem(source.origin, {
-		position: source.positionOf(path),
+		position: positionOf(source, message),
 		path: "",
 		message,
 	});
+}
+
+/** The position of the field that a server's message about a resource or its ID names; of the document for others. */
+export function positionOf(source: SourceDocument, message: string): Position {
+	const named = /^(?:resource\.|(?=id\.))([\w.[\]"-]*[\w\]])/.exec(message)?.[1] ?? "";
+	return source.positionOf(named.replace(/^id\.(tenancy\.)?/, ""));
 }

@@ -888,12 +888,12 @@ const deletions: readonly Refusal[] = [
 	{
 		rule: "Delete: the default namespace",
 		call: (t) => t.client.delete({ id: idOf(Namespace, "default") }),
-		message: "cannot delete default namespace",
+		message: "the default namespace can't be deleted",
 	},
 	{
 		rule: "Delete: the default partition",
 		call: (t) => t.client.delete({ id: idOf(Partition, "default") }),
-		message: "cannot delete default partition",
+		message: "the default partition can't be deleted",
 	},
 ];
 

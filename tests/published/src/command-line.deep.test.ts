@@ -86,7 +86,7 @@ describe("@plinth/cli as it is published, installed alone", () => {
 		return run(
 			process.execPath,
 			[...options, join(dist, "main.js"), ...args, "--server", server.address],
-			{ cwd: project, env: { ...process.env, PLINTH_CONFIG: join(project, "config.yaml") } },
+			{ cwd: project, env: { ...process.env, XDG_CONFIG_HOME: project } },
 		);
 	}
 

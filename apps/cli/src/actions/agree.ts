@@ -8,9 +8,9 @@ export interface AgreementFlags {
 }
 
 /**
- * Checks that somebody can be asked, or need not be: before anything is read.
+ * Checks that somebody can be asked, or need not be: before resources are read.
  *
- * @param action - what is asked about, as in "delete resources".
+ * @param action - what is asked about, as in "delete resources". Names on the command line are checked first.
  * @throws Failure if nobody can be asked.
  */
 export function assertMayAsk(io: Io, { yes, dryRun }: AgreementFlags, action: string): void {

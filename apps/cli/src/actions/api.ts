@@ -3,6 +3,7 @@ import { rawCall } from "../api/raw-call.ts";
 import type { ServerSession } from "../api/server-session.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
+import { readFailure } from "../read-failure.ts";
 
 /** The flags of `plinth api`. */
 export interface ApiFlags {
@@ -53,7 +54,6 @@ function read(file: string): string {
 	try {
 		return readFileSync(file, "utf8");
 	} catch (cause) {
-		const problem = cause instanceof Error ? cause.message : String(cause);
-		throw usageFailure(`can't read ${file}: ${problem}`, { cause });
+		throw usageFailure(`can't read ${file}: ${readFailure(cause)}`, { cause });
 	}
 }

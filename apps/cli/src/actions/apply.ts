@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { describeProblem, type KnownTypes } from "@plinth/documents";
-import { locate, type WantedResource } from "@plinth/documents/yaml";
+import { locate, positionOf, type WantedResource } from "@plinth/documents/yaml";
 import { displayName, labelProblem } from "@plinth/resource";
 import { callFailure } from "../api/call-failure.ts";
 import type { ServerSession } from "../api/server-session.ts";
@@ -60,8 +60,9 @@ function prunedTypes(
 	if (set === undefined) {
 		throw usageFailure("--prune deletes resources of a set: name it with --set");
 	}
+	const found = prune.flatMap((words) => words.split(",")).map((word) => types.find(word));
 	assertMayAsk(io, flags, "delete resources");
-	return { set, types: prune.flatMap((words) => words.split(",")).map((word) => types.find(word)) };
+	return { set, types: found };
 }
 
 /** Deletes what the set has and its documents lack, after it was listed and somebody has agreed. */
@@ -189,12 +190,16 @@ async function outcomeOf(
 
 /** The failure, with the position of the document in its file, or of the field that the server names. */
 function explain(error: unknown, wanted: WantedResource, session: ServerSession): Failure {
-	const { exitCode, message, cause } = callFailure(error, session.settings.endpoint.server);
+	const { server } = session.settings.endpoint;
+	const { exitCode, message, cause } = callFailure(error, server, "resource");
 	if (cause instanceof ConnectError && message.startsWith("resource.")) {
 		return new Failure(exitCode, locate(wanted.source, message));
 	}
 	const { origin } = wanted.source;
-	const position = wanted.source.positionOf("");
+	const position =
+		cause instanceof ConnectError
+			? positionOf(wanted.source, message)
+			: wanted.source.positionOf("");
 	return new Failure(
 		exitCode,
 		describeProblem(origin, { position, path: displayName(wanted.id), message }),

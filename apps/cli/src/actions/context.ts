@@ -1,6 +1,6 @@
 import { readConfiguration, writeConfiguration } from "../configuration/config-file.ts";
 import type { Configuration, Context } from "../configuration/configuration.ts";
-import { checkServer, findContext, tokenOf } from "../configuration/settings.ts";
+import { assertContext, checkServer, findContext, tokenOf } from "../configuration/settings.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { usageFailure } from "../failure.ts";
 import type { OutputFormat } from "../output/output-format.ts";
@@ -8,8 +8,13 @@ import { showRecords } from "../output/show-records.ts";
 import type { Session } from "../session.ts";
 import { warn } from "../warn.ts";
 
-function read({ io, configFile }: Session): Promise<Configuration> {
-	return readConfiguration(configFile, (warning) => warn(io, warning));
+/** @param mayCreate - whether the command creates the file, so that it need not exist. */
+function read(
+	{ io, configFile, configNamedBy }: Session,
+	mayCreate = false,
+): Promise<Configuration> {
+	const namedBy = mayCreate ? undefined : configNamedBy;
+	return readConfiguration(configFile, (warning) => warn(io, warning), namedBy);
 }
 
 /** Prints the contexts, without their tokens. */
@@ -34,7 +39,7 @@ export async function listContexts(session: Session, output: OutputFormat): Prom
 
 /** Creates or updates a context from the flags of the program. */
 export async function setContext(session: Session, name: string): Promise<ExitCode> {
-	const configuration = await read(session);
+	const configuration = await read(session, true);
 	const { flags } = session;
 	const before = Object.hasOwn(configuration.contexts, name)
 		? configuration.contexts[name]
@@ -89,7 +94,7 @@ export async function useContext(session: Session, name: string): Promise<ExitCo
 /** Deletes a context from the configuration file. */
 export async function deleteContext(session: Session, name: string): Promise<ExitCode> {
 	const { current, contexts } = await read(session);
-	findContext(contexts, name);
+	assertContext(contexts, name);
 	const { [name]: _, ...others } = contexts;
 	await writeConfiguration(session.configFile, {
 		contexts: others,

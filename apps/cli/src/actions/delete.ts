@@ -97,8 +97,8 @@ async function allOf(
 	if (word === "" || more.length > 0 || word.includes("/")) {
 		throw usageFailure("--all deletes all resources of one type: specify TYPE, and no names");
 	}
-	assertMayAsk(io, flags, "delete these resources");
 	const type = (await session.types()).find(word);
+	assertMayAsk(io, flags, "delete these resources");
 	const found = await listResources(session, type, { namePrefix: "", everywhere: false });
 	if (found.length === 0) {
 		io.err("plinth: there is nothing to delete\n");

@@ -33,6 +33,11 @@ export async function edit(session: ServerSession, words: readonly string[]): Pr
 	const { io } = session;
 	const types = await session.types();
 	const { type, name } = parseTarget(words, types);
+	if (editorOf(io) === undefined && !io.isInteractive) {
+		throw usageFailure(
+			"can't open an editor: this is not a terminal. Set VISUAL or EDITOR to a command that edits the file, or use plinth apply",
+		);
+	}
 	const resource = await readResource(session, type, name);
 	const { version, status, ...document } = documentOf(resource, types);
 	const file = join(mkdtempSync(join(tmpdir(), "plinth-edit-")), `${name}.yaml`);
@@ -106,9 +111,14 @@ async function editUntilApplied(
 	}
 }
 
+/** The editor that the user has chosen. */
+function editorOf({ env }: ServerSession["io"]): string | undefined {
+	return env.VISUAL || env.EDITOR || undefined;
+}
+
 /** What the editor leaves in the file. @throws Failure if it fails. */
 async function editedText(io: ServerSession["io"], file: string): Promise<string> {
-	const command = io.env.VISUAL || io.env.EDITOR || "vi";
+	const command = editorOf(io) ?? "vi";
 	const code = await io.runEditor(command, file).catch((error: unknown) => {
 		throw new Failure(
 			exitCodes.failed,
@@ -254,7 +264,7 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 
 /** The failure, with the position of the field that the server names. */
 function located(error: unknown, wanted: WantedResource, session: ServerSession): Failure {
-	const failure = callFailure(error, session.settings.endpoint.server);
+	const failure = callFailure(error, session.settings.endpoint.server, "resource");
 	return failure.cause instanceof ConnectError && failure.message.startsWith("resource.")
 		? new Failure(failure.exitCode, locate(wanted.source, failure.message), {
 				cause: failure.cause,

@@ -7,6 +7,7 @@ import {
 	SettleResponse_Outcome as Outcome,
 	type SettleResponse_Result as Result,
 } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
+import type { TypeLike } from "@plinth/resource";
 import {
 	displayDeployment,
 	findDeployment,
@@ -54,9 +55,11 @@ export async function settle(
 	flags: SettleFlags,
 ): Promise<ExitCode> {
 	const { io } = session;
-	assertMayAsk(io, flags, "settle these references");
 	const deployment = await findDeployment(session, word);
-	const chosen = await choose(session, deployment, flags);
+	const types = flags.type && (await session.types());
+	const wanted = flags.type?.flatMap((name) => types?.find(name).type ?? []);
+	assertMayAsk(io, flags, "settle these references");
+	const chosen = await choose(session, deployment, wanted, flags);
 	const open = chosen.filter(({ action }) => action !== Action.UNSPECIFIED);
 	if (chosen.length === 0) {
 		return exitCodes.ok;
@@ -82,10 +85,15 @@ export async function settle(
 	return report(session, await settleAll(session, deployment, possible, false));
 }
 
-/** The references that the flags choose, and what is to be done with each. */
+/**
+ * The references that the flags choose, and what is to be done with each.
+ *
+ * @param wanted - the types of `--type`.
+ */
 async function choose(
 	session: ServerSession,
 	deployment: Deployment,
+	wanted: readonly TypeLike[] | undefined,
 	flags: SettleFlags,
 ): Promise<readonly Choice[]> {
 	const { io } = session;
@@ -100,8 +108,6 @@ async function choose(
 			`plinth: ${hidden} references to ${printable(where)} are left out: you may not read their resources\n`,
 		);
 	}
-	const types = flags.type && (await session.types());
-	const wanted = flags.type?.flatMap((name) => types?.find(name).type ?? []);
 	const matching = references.filter(
 		({ holder, target }) =>
 			(wanted?.some(({ group, kind }) => group === holder?.group && kind === holder.kind) ??

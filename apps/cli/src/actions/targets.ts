@@ -1,4 +1,6 @@
 import type { KnownType, KnownTypes } from "@plinth/documents";
+import { quoted } from "@plinth/documents";
+import { labelProblem } from "@plinth/resource";
 import { usageFailure } from "../failure.ts";
 
 /** Resources of one type, as named on the command line. */
@@ -20,7 +22,11 @@ export function parseTargets(words: readonly string[], types: KnownTypes): reado
 		if (mixed !== undefined) {
 			throw usageFailure(`both ${first} and ${mixed} name a type: write TYPE NAME… or TYPE/NAME…`);
 		}
-		return [{ type: types.find(first), names }];
+		const type = types.find(first);
+		for (const name of names) {
+			checkName(name, type);
+		}
+		return [{ type, names }];
 	}
 	const byType = new Map<KnownType, string[]>();
 	for (const word of words) {
@@ -29,9 +35,18 @@ export function parseTargets(words: readonly string[], types: KnownTypes): reado
 			throw usageFailure(`${word} is not a resource: write TYPE/NAME`);
 		}
 		const known = types.find(type);
+		checkName(name, known);
 		byType.set(known, [...(byType.get(known) ?? []), name]);
 	}
 	return [...byType].map(([type, ofType]) => ({ type, names: ofType }));
+}
+
+/** @throws Failure for a name that no resource has. */
+function checkName(name: string, { key }: KnownType): void {
+	const problem = name === "" ? "must not be empty" : labelProblem(name);
+	if (problem !== undefined) {
+		throw usageFailure(`${quoted(name)} is not the name of a ${key}: it ${problem}`);
+	}
 }
 
 /** Like `parseTargets`, but requires names. */

@@ -69,7 +69,11 @@ export async function explain(
 		}
 		io.out(lines.length === 0 ? "" : `${lines.join("\n")}\n\n`);
 	}
-	io.out(await showRecords(withComments(shown), output, io));
+	const isShownAbove = (each: PlainRecords[number]) => output === "table" && pathOf(each) === path;
+	const rows = shown.map(({ comment, ...each }) =>
+		comment === undefined || isShownAbove(each) ? each : { ...each, comment },
+	);
+	io.out(await showRecords(withComments(rows), output, io));
 	return exitCodes.ok;
 }
 

@@ -17,8 +17,14 @@ const codes: Partial<Record<Code, ExitCode>> = {
 /**
  * Maps the error of a call to a failure with an exit code and, if the server's message does not say so, what to
  * do. Other errors are rethrown.
+ *
+ * @param sent - what the request consists of.
  */
-export function callFailure(error: unknown, server: string): Failure {
+export function callFailure(
+	error: unknown,
+	server: string,
+	sent: "request" | "resource" = "request",
+): Failure {
 	if (error instanceof Failure) {
 		return error;
 	}
@@ -31,10 +37,10 @@ export function callFailure(error: unknown, server: string): Failure {
 	const exitCode = isNetworkFailure(error)
 		? exitCodes.unreachable
 		: (codes[error.code] ?? exitCodes.failed);
-	return new Failure(exitCode, messageOf(error, server), { cause: error });
+	return new Failure(exitCode, messageOf(error, server, sent), { cause: error });
 }
 
-function messageOf(error: ConnectError, server: string): string {
+function messageOf(error: ConnectError, server: string, sent: string): string {
 	const { rawMessage } = error;
 	if (isNetworkFailure(error)) {
 		return networkAdvice(error, server);
@@ -50,7 +56,21 @@ function messageOf(error: ConnectError, server: string): string {
 			return `${server} did not respond in time (--request-timeout)`;
 		case Code.Unimplemented:
 			return `${server} does not implement this call (${rawMessage}). Is it a Plinth server, and at least as new as this command?`;
+		case Code.ResourceExhausted: {
+			const [, limit] = tooLarge.exec(rawMessage) ?? [];
+			return limit === undefined
+				? rawMessage
+				: `the ${sent} is larger than the server accepts (${sizeText(Number(limit))})`;
+		}
 		default:
 			return rawMessage;
 	}
+}
+
+/** The message of Connect's servers, with their limit in bytes. */
+const tooLarge = /^message size \d+ is larger than configured readMaxBytes (\d+)$/;
+
+function sizeText(bytes: number): string {
+	const mebibytes = bytes / 2 ** 20;
+	return Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes} bytes`;
 }

@@ -4,6 +4,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { ResourceService, TypeService } from "@plinth/proto";
 import { createPlinthTransport } from "@plinth/rpc-client";
 import { usageFailure } from "../failure.ts";
+import { readFailure } from "../read-failure.ts";
 
 /** The address of a server, and the credentials for it. */
 export interface Endpoint {
@@ -70,9 +71,6 @@ function readPem(file: string): string {
 	try {
 		return readFileSync(file, "utf8");
 	} catch (cause) {
-		throw usageFailure(
-			`can't read ${file}: ${cause instanceof Error ? cause.message : String(cause)}`,
-			{ cause },
-		);
+		throw usageFailure(`can't read ${file}: ${readFailure(cause)}`, { cause });
 	}
 }

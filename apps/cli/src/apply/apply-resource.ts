@@ -77,7 +77,7 @@ async function tryApply(wanted: WantedResource, options: ApplyOptions): Promise<
 	if (wanted.generation !== undefined && wanted.generation !== before.generation) {
 		throw new Failure(
 			exitCodes.conflict,
-			`${displayName(wanted.id)} has changed since the document was read: its generation is ${before.generation}, that of the document ${wanted.generation}. Get it again and repeat the change, or remove generation from the document to overwrite it`,
+			`it has changed since the document was read: its generation is ${before.generation}, that of the document ${wanted.generation}. Get it again and repeat the change, or remove generation from the document to overwrite it`,
 		);
 	}
 	if (dryRun) {
@@ -123,22 +123,29 @@ function storedGroupVersion({ code, rawMessage }: ConnectError): string | undefi
 }
 
 function checkIncarnation({ id, generation }: WantedResource, before: Resource | undefined): void {
-	if (before === undefined ? id.uid || generation : id.uid && id.uid !== before.id?.uid) {
+	const gone = "the resource from which the document was read no longer exists";
+	if (before === undefined && (id.uid || generation)) {
 		throw new Failure(
 			exitCodes.conflict,
-			`the ${displayName(id)} from which the document was read no longer exists: remove uid and generation from the document to create it again`,
+			`${gone}: remove uid and generation from the document to create it again`,
+		);
+	}
+	if (before !== undefined && id.uid && id.uid !== before.id?.uid) {
+		throw new Failure(
+			exitCodes.conflict,
+			`${gone}. Another ${id.name}, with uid ${before.id?.uid}, exists now: removing uid and generation from the document overwrites it`,
 		);
 	}
 }
 
 /** A set takes no resource from another one, which would delete it as soon as its own documents lack it. */
 function checkSet(wanted: WantedResource, before: Resource | undefined): void {
-	const { id, set } = wanted;
+	const { set } = wanted;
 	const other = before?.metadata[setKey];
 	if (set !== undefined && other && other !== set && !leavesSet(wanted)) {
 		throw new Failure(
 			exitCodes.conflict,
-			`${displayName(id)} belongs to the set ${other}: apply it with --set ${other}, or take it out of that set with ${setKey}: "" in its metadata`,
+			`it belongs to the set ${other}: apply it with --set ${other}, or take it out of that set with ${setKey}: "" in its metadata`,
 		);
 	}
 }

@@ -115,14 +115,17 @@ describe("apply", () => {
 		const generationOf = (document: string) => /^generation: (\w+)$/m.exec(document)?.[1];
 		const now = generationOf(await get("alien"));
 		expect(err).toContain(
-			`has changed since the document was read: its generation is ${now}, that of the document ${generationOf(old)}. Get it again`,
+			`standard input:1:1 (document 1): cinema.v1.Film default/default/alien: it has changed since the document was read: its generation is ${now}, that of the document ${generationOf(old)}. Get it again`,
 		);
 		await server.client.delete({ id: idOf(Film, "alien") });
 		const gone = await apply(old);
 		expect(gone.code).toBe(4);
 		expect(gone.err).toContain("no longer exists: remove uid and generation from the document");
 		await apply(alien);
-		expect((await apply(old)).err).toContain("no longer exists: remove uid");
+		const uid = (await stored("alien")).resource.id?.uid;
+		expect((await apply(old)).err).toBe(
+			`standard input:1:1 (document 1): cinema.v1.Film default/default/alien: the resource from which the document was read no longer exists. Another alien, with uid ${uid}, exists now: removing uid and generation from the document overwrites it\n`,
+		);
 	});
 
 	it("changes nothing with --dry-run=server, and is refused as the write would be", async () => {

@@ -1,6 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+	existsSync,
+	mkdirSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { PolicyAuthorizer } from "@plinth/resource-service";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startCinema } from "../cinema-server.fixture.ts";
@@ -14,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const run = (...args: readonly string[]) => runPlinth(args, { env: { PLINTH_CONFIG: file } });
+const run = (...args: readonly string[]) => runPlinth(args, { env: { XDG_CONFIG_HOME: folder } });
 
 function tokenFile(token: string): string {
 	const path = join(folder, "token");
@@ -51,6 +59,28 @@ local           http://127.0.0.1:7575   default    default
 		expect((await run("context", "delete", "local")).out).toBe("context local deleted\n");
 		expect((await run("context", "list", "-o", "name")).out).toBe("prod\n");
 		expect(readFileSync(file, "utf8")).toContain("token: s3cret");
+	});
+
+	it("that do not exist are named, with the way out", async () => {
+		await run("context", "set", "prod", "--server", "http://one:1");
+		expect((await run("context", "use", "prd")).err).toBe(
+			"plinth: unknown context prd; did you mean prod? Create it with: plinth context set prd --server URL\n",
+		);
+		expect((await run("context", "delete", "prd")).err).toBe(
+			"plinth: unknown context prd; did you mean prod?\n",
+		);
+	});
+
+	it("are read from the file that PLINTH_CONFIG names, which only `set` creates", async () => {
+		const env = { PLINTH_CONFIG: join(folder, "mine.yaml") };
+		const missing = await runPlinth(["context", "list"], { env });
+		expect(missing).toEqual({
+			code: 2,
+			out: "",
+			err: `plinth: PLINTH_CONFIG: can't read ${env.PLINTH_CONFIG}: no such file (plinth context set creates it)\n`,
+		});
+		await runPlinth(["context", "set", "a", "--server", "http://one:1"], { env });
+		expect((await runPlinth(["context", "list", "-o", "name"], { env })).out).toBe("a\n");
 	});
 
 	it("keep what a change says nothing of, but no token for another server", async () => {
@@ -106,7 +136,8 @@ local           http://127.0.0.1:7575   default    default
 
 describe("a configuration file", () => {
 	const write = (text: string, mode = 0o600) => {
-		file = join(folder, "config.yaml");
+		file = join(folder, "plinth", "config.yaml");
+		mkdirSync(dirname(file));
 		writeFileSync(file, text, { mode });
 	};
 

@@ -122,6 +122,11 @@ describe("deployments", () => {
 			err: expect.stringContaining("3 references without a target in cinema-r1-2 (cinema in r1)"),
 		});
 		expect(await run([...settle, "--keep", "--type", "nothing"])).toMatchObject({ code: 2 });
+		// Names are checked before it is found that nobody can be asked.
+		expect(await run(["deployments", "settle", "nope"])).toMatchObject({ code: 3 });
+		expect((await run(["deployments", "settle", "cinema-r1", "--type", "nope"])).err).toContain(
+			"unknown type nope",
+		);
 		expect(await run([...settle, "--keep", "--unset"])).toMatchObject({
 			code: 2,
 			err: expect.stringContaining("flag '--unset' can't be used with flag '--keep'"),

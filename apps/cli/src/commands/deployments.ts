@@ -8,9 +8,9 @@ export const addDeployments: AddCommand = (program, run) => {
 	const deployments = program
 		.command("deployments")
 		.summary("print the deployments that the server knows, or settle references to one")
-		.usage("[flags] [NAME]")
+		.usage("[flags] [name]")
 		.description(
-			"print the deployments that the server knows, and how many references the resources of the server's own deployment have there; with NAME, those that have no target",
+			"print the deployments that the server knows, and how many references the resources of the server's own deployment have there; with a name, those that have no target",
 		)
 		.argument("[name]", "name or uid of a deployment, or SERVICE/REGION")
 		.addOption(outputOption())

@@ -309,6 +309,7 @@ describe("edit", () => {
 	it("changes nothing where the editor has saved another encoding than UTF-8", async () => {
 		let file = "";
 		const { code, err } = await runPlinth(["edit", "film", "alien", "--server", server.address], {
+			env: { VISUAL: "the-editor" },
 			async runEditor(_command, path) {
 				file = path;
 				writeFileSync(path, readFileSync(path, "utf8").replace("Alien", "Äliens"), "latin1");

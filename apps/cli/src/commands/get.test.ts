@@ -356,8 +356,8 @@ tenancy.v1.Partition   cluster    plinth.tenancy.v1.Partition
 
          Not translated.
 
-FIELD       TYPE    NOTE  COMMENT
-data.title  string        As on the poster. Not translated.
+FIELD       TYPE    NOTE
+data.title  string
 `,
 		);
 		const seats = await run(["explain", "Hall", "seats"]);

@@ -28,7 +28,7 @@ beforeAll(async () => {
 	writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" "${plinthMain}" "$@"\n`);
 	chmodSync(program, 0o755);
 	writeFileSync(join(folder, "catalog.yaml"), "");
-	env = { PLINTH_SERVER: server.address, PLINTH_CONFIG: join(folder, "config.yaml") };
+	env = { PLINTH_SERVER: server.address, XDG_CONFIG_HOME: folder };
 });
 
 afterAll(async () => {

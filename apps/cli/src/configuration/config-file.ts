@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { usageFailure } from "../failure.ts";
+import { readFailure } from "../read-failure.ts";
 import type { Configuration } from "./configuration.ts";
 
 /** The path of the configuration file: `PLINTH_CONFIG`, or a file in the user's configuration folder. */
@@ -11,23 +12,28 @@ export function configFilePath(env: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * Reads the file. A missing file is an empty configuration.
+ * Reads the file. A missing file is an empty configuration, unless it is named.
  *
  * @param warn - called if other users may read the tokens in the file.
+ * @param namedBy - the flag or the variable that names the file, if it has to exist.
  * @throws Failure if the file is malformed. The message never contains any of its content.
  */
 export async function readConfiguration(
 	file: string,
 	warn: (message: string) => void,
+	namedBy?: string,
 ): Promise<Configuration> {
 	let text: string;
 	try {
 		text = readFileSync(file, "utf8");
 	} catch (cause) {
-		if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
+		const isMissing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+		if (isMissing && namedBy === undefined) {
 			return { contexts: {} };
 		}
-		throw usageFailure(`can't read ${file}: ${String(cause)}`, { cause });
+		const advice = isMissing ? " (plinth context set creates it)" : "";
+		const named = namedBy === undefined ? "" : `${namedBy}: `;
+		throw usageFailure(`${named}can't read ${file}: ${readFailure(cause)}${advice}`, { cause });
 	}
 	// Loads the YAML parser, which takes a while.
 	const { parseConfiguration } = await import("./parse-configuration.ts");

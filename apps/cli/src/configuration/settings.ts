@@ -76,11 +76,22 @@ function contextOf(
 export function findContext(contexts: Configuration["contexts"], name: string): Context {
 	const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
 	if (context === undefined) {
-		throw usageFailure(
-			`unknown context ${name}${suggestion(name, Object.keys(contexts))}. Create it with: plinth context set ${name} --server URL`,
-		);
+		const unknown = unknownContext(contexts, name);
+		const end = unknown.endsWith("?") ? "" : ".";
+		throw usageFailure(`${unknown}${end} Create it with: plinth context set ${name} --server URL`);
 	}
 	return context;
+}
+
+/** @throws Failure if no context has that name. */
+export function assertContext(contexts: Configuration["contexts"], name: string): void {
+	if (!Object.hasOwn(contexts, name)) {
+		throw usageFailure(unknownContext(contexts, name));
+	}
+}
+
+function unknownContext(contexts: Configuration["contexts"], name: string): string {
+	return `unknown context ${name}${suggestion(name, Object.keys(contexts))}`;
 }
 
 /** The normalized address of a server. @throws Failure if it is invalid. */

@@ -19,10 +19,10 @@ const defaultNamespace = Object.freeze(idOf(Namespace, defaultTenancyUnit));
 /** Checks that a resource can be deleted: the partition `default` and its namespace `default` can't. */
 export function checkDeletable(id: ID): void {
 	if (sameName(id, defaultPartition)) {
-		throw invalidArgument("cannot delete default partition");
+		throw invalidArgument("the default partition can't be deleted");
 	}
 	if (sameName(id, defaultNamespace)) {
-		throw invalidArgument("cannot delete default namespace");
+		throw invalidArgument("the default namespace can't be deleted");
 	}
 }
 
