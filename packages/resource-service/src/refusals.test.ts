@@ -545,7 +545,7 @@ const writes: readonly Refusal[] = [
 	{
 		rule: "Write, new: an owner without a uid must exist",
 		call: (t) => t.client.write({ resource: album("blue", { owner: idOf(Artist, "miles") }) }),
-		message: "resource.owner does not exist",
+		message: "resource.owner does not exist: there is no demo.v2.Artist default/default/miles",
 	},
 	{
 		rule: "Write, new: the owner of that uid must be there at the commit",
@@ -555,7 +555,7 @@ const writes: readonly Refusal[] = [
 				resource: album("blue", { owner: idOf(Artist, "miles", {}, ulid) }),
 			});
 		},
-		message: "resource.owner does not exist",
+		message: `resource.owner does not exist: there is no demo.v2.Artist default/default/miles with uid ${ulid}`,
 	},
 	{
 		rule: "Write: a missing partition",

@@ -44,7 +44,7 @@ function atPlace(place: Place, problem: string): string {
 function placeIn(stack: string): Place | undefined {
 	const match = /^(\S.*):(\d+)\n(?:.*\n){1,9}?([ \t]*)(\^+)(?:\n|$)/.exec(stack);
 	if (match === null) {
-		return undefined;
+		return endIn(stack);
 	}
 	const [, file = "", line = "", indent = "", arrow = ""] = match;
 	return {
@@ -53,6 +53,19 @@ function placeIn(stack: string): Place | undefined {
 		column: indent.length + 1,
 		length: arrow.length,
 	};
+}
+
+/** Where the end of the file is unexpected, there is no arrow. */
+function endIn(stack: string): Place | undefined {
+	const match = /^((?:file:|\/|[A-Za-z]:\\).*):(\d+)\n(.*)\n\s*\n(?:Syntax)?Error\b(.*)/.exec(
+		stack,
+	);
+	if (match === null) {
+		return undefined;
+	}
+	const [, file = "", line = "", text = "", message = ""] = match;
+	const place = { file: pathOf(file), line: Number(line) };
+	return /\beof\b|end of input/.test(message) ? { ...place, column: text.length + 1 } : place;
 }
 
 /** The most files that are checked for the place of a syntax error. */

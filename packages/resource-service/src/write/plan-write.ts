@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import { type ID, NamespaceSchema, type Resource } from "@plinth/proto";
 import {
 	addFinalizer,
 	defaultTenancyUnit,
 	deletionTimestampKey,
+	displayName,
 	finalizersOf,
 	idOf,
 	isCrossTenancy,
@@ -145,7 +146,7 @@ async function resolveOwner(
 	}
 	const stored = await context.backend.lookup(owner, { consistency: "strong" });
 	if (stored?.id === undefined || (owner.uid && owner.uid !== stored.id.uid)) {
-		throw ownerDoesNotExist();
+		throw ownerDoesNotExist(candidate.input.owner ?? owner);
 	}
 	if (!isDecided) {
 		authorizeOwner(candidate, owner, stored);
@@ -173,9 +174,15 @@ function authorizeOwner({ caller, id }: Candidate, owner: ID, stored?: Resource)
 	return decision.kind === "allowed";
 }
 
-/** The error for a new resource whose owner does not exist, or not in that incarnation. */
-export function ownerDoesNotExist(): ConnectError {
-	return new ConnectError("resource.owner does not exist", Code.InvalidArgument);
+/**
+ * The error for a new resource whose owner does not exist, or not in that incarnation. It repeats what the caller has
+ * named, and so tells nothing to those who may not read the owner.
+ */
+export function ownerDoesNotExist(owner: ID): ConnectError {
+	const incarnation = owner.uid ? ` with uid ${owner.uid}` : "";
+	return invalidArgument(
+		`resource.owner does not exist: there is no ${displayName(owner)}${incarnation}`,
+	);
 }
 
 /** A new partition is created together with its default namespace. */

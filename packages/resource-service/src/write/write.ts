@@ -105,7 +105,8 @@ async function tryWrite(
 			});
 			return { candidate, access, plan, commit, stored };
 		} catch (failure) {
-			throw missesOwner(plan, failure) ? ownerDoesNotExist() : failure;
+			const { owner } = candidate.input;
+			throw owner && missesOwner(plan, failure) ? ownerDoesNotExist(owner) : failure;
 		}
 	});
 }
