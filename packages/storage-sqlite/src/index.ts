@@ -7,6 +7,7 @@ export {
 	type RestoreReport,
 	restoreFile,
 } from "./backup-restore/backup-restore.ts";
+export { checkBackupFile } from "./backup-restore/file-jobs.ts";
 export type { CopyOptions, CopyProgress } from "./backup-restore/file-thread.ts";
 export { refuseUnsafeSymlinks } from "./file-access/unsafe-symlinks.ts";
 export {
@@ -14,4 +15,8 @@ export {
 	type SqliteBackend,
 	type SqliteBackendOptions,
 } from "./sqlite-backend.ts";
-export { StorageFileError, type StorageFileProblem } from "./storage-file-error.ts";
+export {
+	StorageFileError,
+	type StorageFileErrorOptions,
+	type StorageFileProblem,
+} from "./storage-file-error.ts";

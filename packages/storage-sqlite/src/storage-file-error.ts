@@ -19,6 +19,12 @@ export type StorageFileProblem =
 	/** The clock of the machine is behind the storage: versions derived from it may have been issued before. */
 	| "clock";
 
+/** Options of a `StorageFileError`. */
+export interface StorageFileErrorOptions extends ErrorOptions {
+	/** `storage` if absent. */
+	readonly file?: StorageFileError["file"];
+}
+
 /**
  * A file can't be opened as a storage, backed up or restored. Existing files are left unchanged.
  */
@@ -29,8 +35,17 @@ export class StorageFileError extends Error {
 	/** The message without the path. */
 	readonly reason: string;
 
-	constructor(path: string, problem: StorageFileProblem, reason: string, options?: ErrorOptions) {
-		super(`storage ${path}: ${reason}`, options);
+	/** What the file is for. */
+	readonly file: "storage" | "backup";
+
+	constructor(
+		path: string,
+		problem: StorageFileProblem,
+		reason: string,
+		{ file = "storage", ...options }: StorageFileErrorOptions = {},
+	) {
+		super(`${file} ${path}: ${reason}`, options);
+		this.file = file;
 		this.path = path;
 		this.problem = problem;
 		this.reason = reason;

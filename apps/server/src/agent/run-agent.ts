@@ -1,5 +1,6 @@
 import process from "node:process";
 import { defaultControllerLimits } from "@plinth/controller";
+import { systemClock } from "@plinth/runtime";
 import { exitCodes } from "../command/exit-codes.ts";
 import { printStartup } from "../command/print-startup.ts";
 import { exitImmediately, watchFaults } from "../command/process-faults.ts";
@@ -23,7 +24,9 @@ export async function runAgent(configuration: AgentConfiguration): Promise<numbe
 	const logger = createLogger({ level: logLevel });
 	const stopping = Promise.withResolvers<void>();
 	const faults = watchFaults({ logger, stop: () => stopping.resolve() });
-	const modules = await loadModules(configuration.modules ?? []);
+	const modules = await loadModules(configuration.modules ?? [], {
+		...{ logger, clock: systemClock },
+	});
 	const agent = await startAgent(configuration, { logger, modules });
 	let signals = 0;
 	const onSignal = (signal: NodeJS.Signals) => {

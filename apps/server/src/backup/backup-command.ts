@@ -1,6 +1,7 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "@plinth/runtime";
-import { backupFile, restoreFile, StorageFileError } from "@plinth/storage-sqlite";
+import { backupFile, checkBackupFile, restoreFile, StorageFileError } from "@plinth/storage-sqlite";
 import type { Configuration } from "../configuration/configuration.ts";
 import { UsageError } from "../configuration/usage-error.ts";
 import { openDataDirectory } from "../storage/data-directory.ts";
@@ -32,6 +33,10 @@ export async function copyStorage(
 	if (command === "backup") {
 		const { resources, version } = await backupFile({ path, to: file }).catch(explainRunning);
 		return `${file} has ${resources} resources, as of version ${version}\n`;
+	}
+	if (!existsSync(dataDirectory)) {
+		// A restore checks the backup too, but would have created the directory by then.
+		checkBackupFile(file);
 	}
 	await openDataDirectory(dataDirectory, logger);
 	const { resources, version, replaced } = await restoreFile({ path, from: file });

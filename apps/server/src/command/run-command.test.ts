@@ -1,4 +1,7 @@
+import { existsSync } from "node:fs";
+import { truncate } from "node:fs/promises";
 import { join } from "node:path";
+import { createSqliteBackend } from "@plinth/storage-sqlite";
 import { temporaryFolder } from "@plinth/test-support";
 import { describe, expect, it } from "vitest";
 import type { Configuration } from "../configuration/configuration.ts";
@@ -41,9 +44,33 @@ describe("a command line of plinth-server", () => {
 		const [first, second] = [await run("new-token"), await run("new-token")];
 		expect(first.stdout).toMatch(/^token {3}plinth_\S+\nsha256 {2}[0-9a-f]{64}\n$/);
 		expect(second.stdout).not.toBe(first.stdout);
+		expect(first.stderr).toBe(
+			"plinth-server: the token is for the caller, the hash for the access file\n",
+		);
 	});
 
-	it.each([[["backup", "--help"]], [["--storage", "memory", "--help"]], [["--prot", "--help"]]])(
+	it.each([
+		["restore", ["--config", "--data-dir", "--log-level", "--help"]],
+		["backup", ["--config", "--data-dir", "--log-level", "--help"]],
+		[
+			"etcd-restored",
+			[
+				...["--config", "--storage", "--etcd-endpoints", "--etcd-prefix", "--etcd-ca-file"],
+				...["--etcd-cert-file", "--etcd-key-file", "--etcd-user", "--etcd-password-file", "--help"],
+			],
+		],
+		["new-token", []],
+		["version", []],
+	])("%s --help prints its usage, and the flags that it uses", async (command, flags) => {
+		const { code, stdout } = await run(command, "--help");
+		expect(code).toBe(0);
+		expect(stdout).toMatch(
+			new RegExp(`^plinth-server ${command}: .*\n\nUsage:\n  plinth-server ${command}`),
+		);
+		expect(stdout.match(/^ {2}--[\w-]+/gm) ?? []).toEqual(flags.map((flag) => `  ${flag}`));
+	});
+
+	it.each([[["--storage", "memory", "--help"]], [["--prot", "--help"]]])(
 		"%j prints the help",
 		async (args) => {
 			const { code, stdout, served } = await run(...args);
@@ -76,7 +103,21 @@ describe("a command line of plinth-server", () => {
 		const folder = await temporaryFolder();
 		const { code, stderr } = await run("restore", join(folder, "no"), "--data-dir", folder);
 		expect(code).toBe(1);
-		expect(stderr).toContain(join(folder, "no"));
+		expect(stderr).toBe(`plinth-server: backup ${join(folder, "no")}: the file does not exist\n`);
+	});
+
+	it("says what to do about a backup that is damaged, and leaves no new directory", async () => {
+		const folder = await temporaryFolder();
+		const [backup, dataDirectory] = [join(folder, "backup"), join(folder, "a/data")];
+		const storage = await createSqliteBackend({ path: backup });
+		await storage.close();
+		await truncate(backup, 6_000);
+		const { code, stderr } = await run("restore", backup, "--data-dir", dataDirectory);
+		expect(code).toBe(1);
+		expect(stderr).toContain(
+			`plinth-server: backup ${backup}: the file is damaged, and has been left as it is: use another backup: `,
+		);
+		expect(existsSync(join(folder, "a"))).toBe(false);
 	});
 
 	it("shows the stack of a failure that is not expected", async () => {

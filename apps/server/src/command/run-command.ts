@@ -1,3 +1,4 @@
+import { commandHelp } from "../configuration/command-help.ts";
 import { type Configuration, parseCommandLine } from "../configuration/configuration.ts";
 import { help } from "../configuration/help.ts";
 import { FileError } from "../configuration/located-yaml.ts";
@@ -49,7 +50,7 @@ export async function runCommand(
 /** The exit code of a server, or the output of another command. */
 async function outcomeOf(
 	args: readonly string[],
-	{ environment, serve }: CommandContext,
+	{ environment, serve, stderr }: CommandContext,
 ): Promise<string | number> {
 	const [first, second] = args;
 	if (first === "agent") {
@@ -62,12 +63,12 @@ async function outcomeOf(
 		return runAgent(configuration);
 	}
 	if (args.includes("--help")) {
-		// It is the same for all other commands.
-		return help;
+		return commandHelp(first);
 	}
 	if (first === "new-token" && args.length === 1) {
 		const { newToken } = await import("../security/new-token.ts");
 		const { token, sha256 } = newToken();
+		stderr.write("plinth-server: the token is for the caller, the hash for the access file\n");
 		return `token   ${token}\nsha256  ${sha256}\n`;
 	}
 	if (args.includes("--version") || (first === "version" && args.length === 1)) {

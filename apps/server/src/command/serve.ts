@@ -1,5 +1,5 @@
 import process from "node:process";
-import type { Logger } from "@plinth/runtime";
+import { type Logger, systemClock } from "@plinth/runtime";
 import type { Configuration } from "../configuration/configuration.ts";
 import { createLogger } from "../logging/pino-logger.ts";
 import { loadModules } from "../module/load-module.ts";
@@ -41,7 +41,7 @@ export async function serve(
 			running.stop().catch(() => {});
 		},
 	});
-	const modules = await loadModules(configuration.modules);
+	const modules = await loadModules(configuration.modules, { logger, clock: systemClock });
 	const traces = otlpEndpoint && (await tracesTo(otlpEndpoint, logger));
 	const server = createServer({
 		...configuration,

@@ -77,15 +77,24 @@ function textsOf(
 	path: readonly string[],
 ): readonly string[] {
 	if (setting.kind === "list" && isSeq(value)) {
-		return value.items.map((item, index) => textOf(yaml, item, [...path, String(index)]));
+		return value.items.map((item, index) => textOf(yaml, item, [...path, String(index)], ""));
 	}
-	return [textOf(yaml, value, path)];
+	return [textOf(yaml, value, path, formOf(setting))];
+}
+
+/** The values of a setting, for messages: `: sqlite, memory or etcd`, or `, <host:port>`. */
+function formOf({ placeholder }: AnySetting): string {
+	if (placeholder === "") {
+		return "";
+	}
+	const [last = "", ...others] = placeholder.split("|").reverse();
+	return others.length === 0 ? `, ${last}` : `: ${others.reverse().join(", ")} or ${last}`;
 }
 
 /** A value as written, so that `2e3` and `0644` mean the same as on a flag. */
-function textOf(yaml: LocatedYaml, value: unknown, path: readonly string[]): string {
+function textOf(yaml: LocatedYaml, value: unknown, path: readonly string[], form: string): string {
 	if (!isScalar(value) || value.value === null) {
-		throw yaml.errorAt(path, `${path.join(".")} needs a single value`);
+		throw yaml.errorAt(path, `${path.join(".")} needs a single value${form}`);
 	}
 	return typeof value.value === "string" ? value.value : (value.source ?? String(value.value));
 }

@@ -55,7 +55,11 @@ export class ConsoleBuildProcess implements ConsoleBuild {
 		}
 		child.on("error", (error) => this.#ended(error.message));
 		child.on("close", (code, signal) =>
-			this.#ended(code === 0 ? undefined : `it ended with ${signal ?? `code ${code}`}`),
+			this.#ended(
+				code === 0 ? undefined : `it ended with ${signal ?? `code ${code}`}`,
+				// Ctrl-C interrupts it too, before the server stops it.
+				signal === "SIGTERM" || signal === "SIGINT",
+			),
 		);
 	}
 
@@ -63,7 +67,7 @@ export class ConsoleBuildProcess implements ConsoleBuild {
 		this.#process?.kill();
 	}
 
-	#ended(failure: string | undefined): void {
+	#ended(failure: string | undefined, isStopped = false): void {
 		if (this.#state !== "running") {
 			return;
 		}
@@ -73,6 +77,10 @@ export class ConsoleBuildProcess implements ConsoleBuild {
 			this.#logger.info({}, "the console was built");
 		} else {
 			this.#output += `\n${failure}`;
+			if (isStopped) {
+				this.#logger.info({}, "the build of the console was stopped");
+				return;
+			}
 			this.#logger.warn({ output: this.#output }, "the console could not be built");
 		}
 	}

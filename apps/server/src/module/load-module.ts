@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isModule, type Module } from "./define-module.ts";
 import { explainImportFailure, similarFile } from "./import-failure.ts";
+import { reportSlowImport, type SlowImportReporter } from "./slow-import.ts";
 
 /** A module file can't be used. The message names the file as configured, and what to do. */
 export class ModuleError extends Error {
@@ -14,9 +15,10 @@ export class ModuleError extends Error {
  * can be stripped.
  *
  * @param file a path, relative to the working directory.
+ * @param reporter reports an import that takes long, if it is present.
  * @throws ModuleError.
  */
-export async function loadModule(file: string): Promise<Module> {
+export async function loadModule(file: string, reporter?: SlowImportReporter): Promise<Module> {
 	const path = resolve(file);
 	if (!existsSync(path)) {
 		const near = similarFile(path);
@@ -29,7 +31,10 @@ export async function loadModule(file: string): Promise<Module> {
 	}
 	let exported: unknown;
 	try {
-		exported = await import(pathToFileURL(path).href);
+		const importing: Promise<unknown> = import(pathToFileURL(path).href);
+		exported = await (reporter === undefined
+			? importing
+			: reportSlowImport(importing, file, reporter));
 	} catch (cause) {
 		throw new ModuleError(
 			`module ${file} can't be imported: ${explainImportFailure(cause, path)}`,
@@ -61,10 +66,13 @@ function defaultExportOf(exported: unknown): unknown {
  *
  * @throws ModuleError, also if two of the files have modules of the same name.
  */
-export async function loadModules(files: readonly string[]): Promise<readonly Module[]> {
+export async function loadModules(
+	files: readonly string[],
+	reporter?: SlowImportReporter,
+): Promise<readonly Module[]> {
 	const modules: Module[] = [];
 	for (const file of files) {
-		const module = await loadModule(file);
+		const module = await loadModule(file, reporter);
 		const other = files[modules.findIndex(({ name }) => name === module.name)];
 		if (other !== undefined) {
 			throw new ModuleError(

@@ -69,7 +69,7 @@ async function backup(order: BackupOrder, steps: Steps): Promise<FileJobResult> 
 }
 
 async function restore(order: RestoreOrder, steps: Steps): Promise<FileJobResult> {
-	refuseMissing(order.from);
+	refuseMissing(order.from, "backup");
 	const ownership = takeOwnership(order.path);
 	try {
 		completeOrDiscard(order.path);
@@ -88,6 +88,12 @@ async function restore(order: RestoreOrder, steps: Steps): Promise<FileJobResult
 	}
 }
 
+/** Checks a whole backup. @throws StorageFileError. */
+export function checkBackupFile(path: string): void {
+	refuseMissing(path, "backup");
+	checkWhole(path, "backup");
+}
+
 /** Completes an interrupted restore, or discards it if its file can't be read: it is replaced now anyway. */
 function completeOrDiscard(path: string): void {
 	try {
@@ -100,8 +106,8 @@ function completeOrDiscard(path: string): void {
 	}
 }
 
-function refuseMissing(path: string): void {
+function refuseMissing(path: string, file: StorageFileError["file"] = "storage"): void {
 	if (!existsSync(path)) {
-		throw new StorageFileError(path, "unreachable", "the file does not exist");
+		throw new StorageFileError(path, "unreachable", "the file does not exist", { file });
 	}
 }

@@ -12,6 +12,7 @@ export type FileJobReply =
 			readonly path: string;
 			readonly problem: StorageFileProblem;
 			readonly reason: string;
+			readonly file: StorageFileError["file"];
 	  };
 
 /** The progress of a backup or a restore. */
@@ -70,7 +71,7 @@ export async function inFileThread(job: FileJob, options: CopyOptions): Promise<
 		case "done":
 			return reply.result;
 		case "failed":
-			throw new StorageFileError(reply.path, reply.problem, reply.reason);
+			throw new StorageFileError(reply.path, reply.problem, reply.reason, { file: reply.file });
 		default:
 			if (failure === undefined) {
 				signal?.throwIfAborted();

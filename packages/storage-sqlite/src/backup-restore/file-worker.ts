@@ -24,8 +24,8 @@ try {
 	if (abort.signal.aborted && error === abort.signal.reason) {
 		send({ kind: "aborted" });
 	} else {
-		const { path, problem, reason } = fileError(job.path, error);
-		send({ kind: "failed", path, problem, reason });
+		const { path, problem, reason, file } = fileError(job.path, error);
+		send({ kind: "failed", path, problem, reason, file });
 	}
 } finally {
 	port.close();

@@ -47,7 +47,7 @@ export interface Built {
 export async function buildRestored(order: RestoreOrder, steps: Steps): Promise<Built> {
 	const { path, from, nowMs, fresh } = order;
 	const replaced = order.replaced ?? inspect(path);
-	const reader = new StorageReader(from);
+	const reader = new StorageReader(from, "backup");
 	try {
 		const was = reader.identity;
 		const sameStorage = was !== undefined && was.uid === replaced?.identity?.uid;

@@ -88,12 +88,26 @@ const advice: Partial<Readonly<Record<StorageFileProblem, string>>> = {
 	damaged: "the file is damaged. It has been left as it is: restore it from a backup",
 };
 
-/** Converts an error of opening or reading a file to a `StorageFileError`. */
-export function fileError(path: string, cause: unknown): StorageFileError {
+/**
+ * Converts an error of opening or reading a file to a `StorageFileError`.
+ *
+ * @param file - what the file is for.
+ */
+export function fileError(
+	path: string,
+	cause: unknown,
+	file: StorageFileError["file"] = "storage",
+): StorageFileError {
 	if (cause instanceof StorageFileError) {
-		return cause;
+		return file === cause.file || cause.path !== path
+			? cause
+			: new StorageFileError(path, cause.problem, cause.reason, { cause, file });
 	}
 	const problem = problemOf(cause);
 	const why = cause instanceof Error ? cause.message : String(cause);
-	return new StorageFileError(path, problem, `${advice[problem]}: ${why}`, { cause });
+	const what =
+		file === "backup" && problem === "damaged"
+			? "the file is damaged, and has been left as it is: use another backup"
+			: advice[problem];
+	return new StorageFileError(path, problem, `${what}: ${why}`, { cause, file });
 }

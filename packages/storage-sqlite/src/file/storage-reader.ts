@@ -23,6 +23,7 @@ export interface StoredRow {
  */
 export class StorageReader {
 	readonly #path: string;
+	readonly #file: StorageFileError["file"];
 	readonly #database: DatabaseSync;
 	/** The version of the schema. */
 	readonly version: number;
@@ -31,13 +32,15 @@ export class StorageReader {
 	readonly identity: StoredIdentity | undefined;
 	#pages: Generator<Page, void, undefined> | undefined;
 
-	constructor(path: string) {
+	/** @param file - what the file is for. */
+	constructor(path: string, file: StorageFileError["file"] = "storage") {
 		this.#path = path;
+		this.#file = file;
 		try {
 			checkHeader(path);
 			this.#database = new DatabaseSync(path, { readOnly: true });
 		} catch (error) {
-			throw fileError(path, error);
+			throw fileError(path, error, file);
 		}
 		try {
 			// The header may be older than the write-ahead log.
@@ -47,7 +50,7 @@ export class StorageReader {
 			this.identity = this.version < 2 ? undefined : this.#readIdentity();
 		} catch (error) {
 			this.close();
-			throw fileError(path, error);
+			throw fileError(path, error, file);
 		}
 	}
 
@@ -63,7 +66,7 @@ export class StorageReader {
 		try {
 			yield* this.#readRows();
 		} catch (error) {
-			throw fileError(this.#path, error);
+			throw fileError(this.#path, error, this.#file);
 		}
 	}
 
@@ -165,8 +168,8 @@ export class StorageReader {
 }
 
 /** Checks the whole file, and returns the version of its schema. */
-export function checkWhole(path: string): number {
-	const reader = new StorageReader(path);
+export function checkWhole(path: string, file: StorageFileError["file"] = "storage"): number {
+	const reader = new StorageReader(path, file);
 	try {
 		for (const _row of reader.rows()) {
 			// Checked as it is read.
