@@ -110,6 +110,27 @@ describe("one reconcile of the probe controller", () => {
 		]);
 	});
 
+	it("has nothing to do for a check that is deleted while its workload is probed", async () => {
+		const id = idOf(HealthCheck, "web-1");
+		let deleteCheck = async () => {};
+		const controller = createProbeController(async () => {
+			await deleteCheck();
+			return { passed: true, reason: "Up", message: "up" };
+		});
+		const { requeue, changes } = await reconcileOnce(
+			{
+				...controller,
+				reconcile: (ctx, request) => {
+					deleteCheck = () => ctx.delete(id);
+					return controller.reconcile(ctx, request);
+				},
+			},
+			{ id, resources: [workload, healthCheck] },
+		);
+		expect(requeue).toBeUndefined();
+		expect(changes.map(({ kind }) => kind)).toEqual(["delete"]);
+	});
+
 	it("gives up on a target that says nothing", async () => {
 		const silent: Prober = (_, signal) =>
 			new Promise((_resolve, reject) => {

@@ -42,8 +42,11 @@ describe("the command line", () => {
 		[[], "name the folder to create, as in npm create plinth@latest my-platform"],
 		[[""], "name the folder to create, as in npm create plinth@latest my-platform"],
 		[["my", "platform"], "name one folder: there are 2, my, platform"],
-		[["shop", "--no-instal"], "unknown option '--no-instal'"],
-		[["shop", "--package-manager"], "option '--package-manager <value>' argument missing"],
+		[["shop", "--no-instal"], "unknown flag --no-instal: did you mean --no-install?"],
+		[["shop", "--no-git=yes"], "--no-git takes no value"],
+		[["shop", "--help=yes"], "--help takes no value"],
+		[["shop", "--package-manager", "--no-git"], "--package-manager needs a value"],
+		[["shop", "--package-manager"], "--package-manager needs a value"],
 		[
 			["shop", "--package-manager", "yarn"],
 			"a project can't be set up for the package manager yarn: choose npm or pnpm",

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { type PackageManager, packageManagers } from "@plinth/scaffold";
+import { type PackageManager, packageManagers, suggestion } from "@plinth/scaffold";
 
 /** What the command line says. */
 export type Arguments =
@@ -76,9 +76,28 @@ function parsed(args: readonly string[]) {
 	try {
 		return parseArgs({ args: [...args], options, allowPositionals: true });
 	} catch (error) {
-		// The first sentence names the option; the others are about positional arguments.
-		const [reason = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
-		throw new UsageError(`${reason.charAt(0).toLowerCase()}${reason.slice(1)}`);
+		// The first sentence names the flag; the others are about positional arguments.
+		const [reason = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
+		throw new UsageError(explained(reason));
+	}
+}
+
+/** An error of `parseArgs`, which calls flags options, in the words of the other messages. */
+function explained(reason: string): string {
+	const [, unknown] = /^Unknown option '(.*)'$/.exec(reason) ?? [];
+	if (unknown !== undefined) {
+		const known = Object.keys(options).map((flag) => `--${flag}`);
+		return `unknown flag ${unknown}${suggestion(unknown, known)}`;
+	}
+	const [, flag, problem] = /^Option '(?:-\w, )?(--[\w-]+)[^']*' (.*)$/.exec(reason) ?? [];
+	switch (problem) {
+		case "argument missing":
+		case "argument is ambiguous":
+			return `${flag} needs a value`;
+		case "does not take an argument":
+			return `${flag} takes no value`;
+		default:
+			return reason.charAt(0).toLowerCase() + reason.slice(1).replaceAll("option", "flag");
 	}
 }
 

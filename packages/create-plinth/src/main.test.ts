@@ -141,11 +141,12 @@ To start over, delete ${folder}/shop
 		});
 	});
 
-	it("refuses options that it does not have", () => {
+	it("refuses flags that it does not have", () => {
 		expect(create(["shop", "--force"])).toEqual({
 			status: 2,
 			stdout: "",
-			stderr: "create-plinth: unknown option '--force' (--help lists all options)\n",
+			stderr:
+				"create-plinth: unknown flag --force: there are --no-install, --no-git, --package-manager, --help, --version (--help lists all flags)\n",
 		});
 		expect(readdirSync(folder)).toEqual([".programs"]);
 	});

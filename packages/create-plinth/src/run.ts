@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
 		}
 	} catch (error) {
 		if (error instanceof UsageError) {
-			console.error(`create-plinth: ${error.message} (--help lists all options)`);
+			console.error(`create-plinth: ${error.message} (--help lists all flags)`);
 			return exitCodes.usage;
 		}
 		if (error instanceof ScaffoldError) {

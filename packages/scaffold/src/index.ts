@@ -1,3 +1,4 @@
+export { suggestion } from "./names/suggestion.ts";
 export {
 	createProject,
 	type NewProject,

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type Controller,
 	cacheList,
@@ -48,9 +49,17 @@ export function createProbeController(prober: Prober): Controller {
 				return;
 			}
 			const result = await probeWithin(prober, target, check.data.timeoutMs, ctx.clock, ctx.signal);
-			await ctx.writeStatusIfChanged(check.resource, {
-				conditions: [healthCondition(workload.resource, addressOf(target), result)],
-			});
+			try {
+				await ctx.writeStatusIfChanged(check.resource, {
+					conditions: [healthCondition(workload.resource, addressOf(target), result)],
+				});
+			} catch (error) {
+				if (error instanceof ConnectError && error.code === Code.NotFound) {
+					// The check was deleted while its workload was probed: there is nothing left to do.
+					return;
+				}
+				throw error;
+			}
 			return requeueAfter(check.data.intervalMs);
 		},
 	});

@@ -18,7 +18,7 @@ describe("the name of a project", () => {
 		["a".repeat(61), "a".repeat(60)],
 	])("can't be %s: %s is suggested", (name, suggestion) => {
 		expect(() => checkProjectName(name)).toThrow(
-			`"${name}" can't be the name of a project, since it is also the name of an npm package and of a Protobuf package: use 2 to 60 lower-case letters and digits, with single hyphens between them, beginning with a letter, as in ${suggestion}`,
+			`"${name}" can't be the name of a project, since it is also the name of an npm package and of a Protobuf package: use 2 to 60 lower-case letters and digits, with single hyphens, underscores or dots between them, beginning with a letter, as in ${suggestion}`,
 		);
 	});
 

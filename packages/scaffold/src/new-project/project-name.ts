@@ -45,7 +45,7 @@ export function checkProjectName(name: string): void {
 	if (!pattern.test(name) || name.length < lengths.min || name.length > lengths.max) {
 		const suggestion = suggestionFor(name);
 		throw new ScaffoldError(
-			`"${name}" can't be the name of a project, since it is also the name of an npm package and of a Protobuf package: use ${lengths.min} to ${lengths.max} lower-case letters and digits, with single hyphens between them, beginning with a letter${suggestion === undefined ? "" : `, as in ${suggestion}`}`,
+			`"${name}" can't be the name of a project, since it is also the name of an npm package and of a Protobuf package: use ${lengths.min} to ${lengths.max} lower-case letters and digits, with single hyphens, underscores or dots between them, beginning with a letter${suggestion === undefined ? "" : `, as in ${suggestion}`}`,
 		);
 	}
 	const reason = reservation(name);
