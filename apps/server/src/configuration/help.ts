@@ -9,12 +9,14 @@ export const help = `plinth-server: a control plane that serves resources and ru
 
 Usage:
   plinth-server [flags]            run a server
-  plinth-server agent [flags]      forward calls to servers; agent --help lists its flags
+  plinth-server agent [flags]      forward calls to servers
   plinth-server new-token          print a new token, and its hash for the access file
   plinth-server backup <file>      back up the sqlite storage of a server that is not running
   plinth-server restore <file>     restore such a backup; the replaced storage is kept
   plinth-server etcd-restored      declare that etcd was restored while no server was running
   plinth-server version            print the version of plinth-server, as --version does
+
+plinth-server <command> --help prints the help of a command, with its flags. The flags below are those of a server.
 
 Each flag can also be set by an environment variable, such as PLINTH_ETCD_CA_FILE for --etcd-ca-file, or by
 a key in the file that --config names, such as caFile under etcd. Flags override environment variables, and

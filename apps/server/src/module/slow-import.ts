@@ -22,7 +22,7 @@ export async function reportSlowImport<T>(
 			const seconds = Math.round((clock.monotonic() - startMs) / 1_000);
 			logger.warn(
 				{ module: file, seconds },
-				"still importing the module: the server starts when all that it awaits is done",
+				"still importing the module: nothing is served until all that it awaits is done",
 			);
 			timer = report(Math.min(2 * pauseMs, maxPauseMs));
 		});
