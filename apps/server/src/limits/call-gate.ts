@@ -276,8 +276,10 @@ export class CallGate {
 		this.#forgetIdle(subject, usage);
 	}
 
-	#forgetIdle(subject: string, { calls, streams }: SubjectUsage): void {
-		if (calls === 0 && streams === 0) {
+	/** Without tokens, calls count for connections: the usage may be forgotten, and have a successor, before they leave. */
+	#forgetIdle(subject: string, usage: SubjectUsage): void {
+		const isIdle = usage.calls === 0 && usage.streams === 0;
+		if (isIdle && this.#subjects.get(subject) === usage) {
 			this.#subjects.delete(subject);
 		}
 	}

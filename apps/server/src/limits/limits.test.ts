@@ -12,15 +12,17 @@ import { idOf, Namespace, typeOf } from "@plinth/resource";
 import { tokenHash } from "@plinth/resource-service";
 import { systemRuntime } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { JukeboxService } from "../../testdata/gen/music/v1/music_pb.ts";
 import { Artist, artist, musicModule } from "../../testdata/music.ts";
 import { filesOf } from "../certificates.fixture.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { metricReaches, openSession, post } from "../raw-calls.fixture.ts";
 import { startServer } from "../started-server.fixture.ts";
 
 const id = idOf(Namespace, "default");
 const type = typeOf(Artist.type);
+const readPath = "/plinth.resource.v1.ResourceService/Read";
 
 async function failureOf(call: Promise<unknown>): Promise<string> {
 	return call.then(
@@ -35,6 +37,38 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
 	["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
 	["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
 ];
+
+describe("a server without tokens", () => {
+	it("limits the streams of all callers, whatever calls begin and end meanwhile", async () => {
+		const { address } = await startServer({
+			stopLimitMs: 200,
+			modules: [musicModule()],
+			callLimits: { streamsPerSubject: 2 },
+		});
+		const transport = createConnectTransport({ baseUrl: address, httpVersion: "2" });
+		const client = createClient(ResourceService, transport);
+		const callsReach = (count: number) => metricReaches(address, "plinth_calls_in_flight", count);
+		/** A call that lasts until its session is destroyed. */
+		const call = () => {
+			const session = openSession(address, { initialWindowSize: 0 });
+			post(session, readPath, "{}");
+			return session;
+		};
+		const [first, second] = [call(), call()];
+		await callsReach(2);
+		first.destroy();
+		await callsReach(1);
+		const end = new AbortController();
+		onTestFinished(() => end.abort());
+		const watch = () =>
+			client.watchList({ type }, { signal: end.signal })[Symbol.asyncIterator]().next();
+		await watch();
+		await watch();
+		second.destroy();
+		await callsReach(0);
+		expect(await failureOf(watch())).toMatch(/too many streams from anyone: at most 2 at once/);
+	});
+});
 
 describe.each(transports)("past a limit, by %s", (_name, transportOf) => {
 	it("of calls in flight, a call is refused, except health checks, and accepted again when there is room", async () => {
