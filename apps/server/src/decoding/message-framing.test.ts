@@ -36,6 +36,9 @@ function run(create: (options: FramingOptions) => MessageFraming, chunks: Uint8A
 	};
 	for (const chunk of chunks) {
 		release(framing.push(chunk));
+		while (framing.rest !== undefined) {
+			release(framing.push(framing.rest));
+		}
 	}
 	release(framing.end());
 	return { ...seen, bytes };
@@ -73,6 +76,40 @@ describe("envelopes", () => {
 				}
 			}),
 			{ numRuns: 500 },
+		);
+	});
+
+	it("hand on 64 messages at once, however many arrive, whether they are held or not", () => {
+		fc.assert(
+			fc.property(
+				fc.array(message, { minLength: 64, maxLength: 200 }),
+				fc.nat(1_000),
+				(messages, first) => {
+					const body = Buffer.concat(messages.map(envelope));
+					let completed = 0;
+					const framing = new Envelopes({
+						...{ freeBytes, maxBytes },
+						onHeld: () => {},
+						onComplete: () => {
+							completed += 1;
+						},
+					});
+					const released: Uint8Array[] = [];
+					for (const chunk of cut(body, [first])) {
+						let rest: Uint8Array | undefined = chunk;
+						while (rest !== undefined) {
+							const before = completed;
+							released.push(...framing.push(rest));
+							({ rest } = framing);
+							expect(completed - before).toBeLessThanOrEqual(64);
+							expect(completed - before === 64 || rest === undefined).toBe(true);
+						}
+					}
+					expect(completed).toBe(messages.length);
+					expect(Buffer.concat(released).equals(body)).toBe(true);
+				},
+			),
+			{ numRuns: 50 },
 		);
 	});
 

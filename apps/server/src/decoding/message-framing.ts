@@ -3,12 +3,14 @@ import { ByteQueue } from "@plinth/runtime";
 /** Finds the messages in the body of a request while it arrives. */
 export interface MessageFraming {
 	/**
-	 * Adds the next bytes of the body, and returns the bytes that can be passed on: `chunk` itself, unless a message is
-	 * held back until it is complete.
+	 * Adds the next bytes of the body, up to the end of the 64th message in them, and returns the bytes that can be passed
+	 * on: `chunk` itself, unless a message is held back until it is complete.
 	 *
-	 * @throws what `onMessage` throws.
+	 * @throws what `onHeld` throws.
 	 */
 	push(chunk: Uint8Array): readonly Uint8Array[];
+	/** The bytes that the last `push` did not add. They are pushed next. */
+	readonly rest: Uint8Array | undefined;
 	/** The body has ended. Returns the remaining bytes. */
 	end(): readonly Uint8Array[];
 	/** The bytes that have arrived of an incomplete message; 0 if there is none. */
@@ -32,6 +34,7 @@ export interface FramingOptions {
 /** The body is one message, as in unary calls of the Connect protocol. */
 export class WholeBody implements MessageFraming {
 	readonly expected: number | undefined;
+	readonly rest = undefined;
 	readonly #options: FramingOptions;
 	#size = 0;
 	#hasEnded = false;
@@ -72,6 +75,9 @@ export class WholeBody implements MessageFraming {
 
 const headBytes = 5;
 
+/** So many messages are added at once: handling them takes no longer than a call. */
+const messagesAtOnce = 64;
+
 /**
  * The body is a series of messages, each after a byte of flags and four of length, as in gRPC, gRPC-Web and streams of
  * the Connect protocol. The length is passed on immediately, and a message that is held back follows.
@@ -86,9 +92,14 @@ export class Envelopes implements MessageFraming {
 	#left = 0;
 	#isHeld = false;
 	readonly #held = new ByteQueue();
+	#rest: Uint8Array | undefined;
 
 	constructor(options: FramingOptions) {
 		this.#options = options;
+	}
+
+	get rest(): Uint8Array | undefined {
+		return this.#rest;
 	}
 
 	get received(): number {
@@ -104,7 +115,8 @@ export class Envelopes implements MessageFraming {
 		const released: Uint8Array[] = [];
 		let from = 0;
 		let at = 0;
-		while (at < chunk.byteLength) {
+		let messages = 0;
+		while (at < chunk.byteLength && messages < messagesAtOnce) {
 			if (this.#head < headBytes) {
 				this.#size = this.#head === 0 ? 0 : this.#size * 256 + (chunk[at] ?? 0);
 				this.#head += 1;
@@ -128,13 +140,16 @@ export class Envelopes implements MessageFraming {
 			}
 			if (this.#left === 0) {
 				this.#complete(released);
+				messages += 1;
 			}
 		}
+		const isAll = at === chunk.byteLength;
+		this.#rest = isAll ? undefined : chunk.subarray(at);
 		if (from === 0) {
-			return [chunk];
+			return [isAll ? chunk : chunk.subarray(0, at)];
 		}
 		if (from < at) {
-			released.push(chunk.subarray(from));
+			released.push(chunk.subarray(from, at));
 		}
 		return released;
 	}

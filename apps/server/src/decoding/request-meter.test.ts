@@ -1,4 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type DescMethod, toBinary } from "@bufbuild/protobuf";
 import { createContextValues } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { ReadRequestSchema, ResourceService } from "@plinth/proto";
@@ -6,6 +6,7 @@ import { idOf, TypeRegistry } from "@plinth/resource";
 import { FakeClock } from "@plinth/runtime/testing";
 import { expect, it } from "vitest";
 import { Artist } from "../../testdata/music.ts";
+import { ServerReflection } from "../gen/grpc/reflection/v1/reflection_pb.ts";
 import { EventLoopTurns } from "../limits/event-loop-turns.ts";
 import { FieldLimits } from "./field-limits.ts";
 import { IncompleteMessages } from "./incomplete-messages.ts";
@@ -17,7 +18,7 @@ const message = toBinary(
 );
 
 /** A body whose bytes and end come when the test says so, and the turns that were taken for it. */
-function start(header: Record<string, string>) {
+function start(header: Record<string, string>, method: DescMethod = ResourceService.method.read) {
 	let turns = 0;
 	class Counted extends EventLoopTurns {
 		override take(...args: Parameters<EventLoopTurns["take"]>): Promise<void> | undefined {
@@ -58,7 +59,7 @@ function start(header: Record<string, string>) {
 		}
 	}
 	const metered = meter.bodyOf({
-		method: ResourceService.method.read,
+		method,
 		header: new Headers(header),
 		body: body(),
 		exchange: {
@@ -88,6 +89,7 @@ function start(header: Record<string, string>) {
 		call,
 		ended,
 		received: () => Buffer.concat(received),
+		chunks: () => received.map(({ byteLength }) => byteLength),
 		send: async (...sent: (Uint8Array | undefined)[]) => {
 			pieces.push(...sent);
 			wake();
@@ -153,6 +155,25 @@ it.each([
 	}
 	await ended;
 	expect(body.received()).toHaveLength(0);
+	expect(body.incomplete.bytes).toBe(0);
+});
+
+it("messages of a client stream take a turn as they arrive, and one for each 64 of many", async () => {
+	const { serverReflectionInfo } = ServerReflection.method;
+	const body = start({ "content-type": "application/grpc" }, serverReflectionInfo);
+	const enveloped = encodeEnvelope(0, message);
+	await body.send(enveloped.subarray(0, 8));
+	expect(body.turns()).toBe(0);
+	await body.send(enveloped.subarray(8));
+	expect(body.turns()).toBe(1);
+	// Empty ones.
+	await body.send(new Uint8Array(5 * 200));
+	await expect.poll(() => body.chunks().slice(2)).toEqual([320, 320, 320, 40]);
+	expect(body.turns()).toBe(5);
+	await body.send(undefined);
+	await body.ended;
+	expect(body.turns()).toBe(5);
+	expect(body.received()).toHaveLength(enveloped.length + 1_000);
 	expect(body.incomplete.bytes).toBe(0);
 });
 

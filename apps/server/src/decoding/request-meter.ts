@@ -16,7 +16,7 @@ import {
 	WholeBody,
 } from "./message-framing.ts";
 
-/** A larger message takes a turn on the event loop, even within a stream. */
+/** The body of a larger request is metered while it arrives. */
 const largeBytes = 64 * 1024;
 
 /** A message of which less has arrived does not count as incomplete: its call uses more memory. */
@@ -74,7 +74,8 @@ export interface MeteredRequest {
  * is no room for the rest, the body is not read.
  *
  * The request of a unary call or a server stream takes a turn when it is complete, however small it is, because the call
- * that it starts may be long. In a client stream, only large messages take a turn.
+ * that it starts may be long. In a client stream, the messages that have arrived together take one, or several if they
+ * are many.
  *
  * Invariant: Connect reads a body only after the request gate has admitted its call, so that nothing is read or scanned
  * for callers without a valid token. It accepts no compressed messages, so that the scanned bytes are the decoded ones.
@@ -257,7 +258,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	readonly #body: AsyncIterator<Uint8Array>;
 	readonly #subject: string | undefined;
 	readonly #framing: MessageFraming;
-	/** Whether the bytes that are passed on next complete a message that takes a turn. */
+	/** Whether the bytes that are passed on next complete a message. */
 	#takesTurn = false;
 	/** The number of complete messages, and the size of the last one. */
 	#messages = 0;
@@ -294,7 +295,7 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				}
 				this.#messages += 1;
 				this.#completeBytes = size;
-				this.#takesTurn ||= size > largeBytes || takesTurn(method);
+				this.#takesTurn = true;
 			},
 		};
 		this.#framing = isEnveloped(contentType)
@@ -303,9 +304,8 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 	}
 
 	async next(): Promise<IteratorResult<Uint8Array>> {
-		const { pacer, turns } = this.#options;
+		const { turns } = this.#options;
 		const { contextValues, method } = this.#request;
-		const subject = this.#subject;
 		try {
 			for (;;) {
 				const chunk = this.#ready[this.#next];
@@ -319,13 +319,13 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 				if (this.#hasEnded) {
 					return { done: true, value: undefined };
 				}
-				if (pacer !== undefined && subject !== undefined) {
-					const admitted = pacer.admit(subject, this.#signal);
-					if (admitted !== undefined) {
-						await admitted;
-					}
+				const { rest } = this.#framing;
+				const admitted = rest === undefined ? this.#admitted() : undefined;
+				if (admitted !== undefined) {
+					await admitted;
 				}
-				const released = this.#frame(await this.#body.next());
+				const released =
+					rest === undefined ? this.#frame(await this.#body.next()) : this.#framing.push(rest);
 				if (takesTurn(method) && !this.#hasEnded && this.#messages > 0) {
 					this.#checkOne();
 					this.#held = [...(this.#held ?? []), ...released];
@@ -348,6 +348,12 @@ class MeteredBody implements AsyncIterator<Uint8Array> {
 			this.#end();
 			throw failure;
 		}
+	}
+
+	/** Resolves when more may be read for the subject; `undefined` if that is now. */
+	#admitted(): Promise<void> | undefined {
+		const { pacer } = this.#options;
+		return this.#subject === undefined ? undefined : pacer?.admit(this.#subject, this.#signal);
 	}
 
 	/** Charges for what was read, and passes it to the framing. */
