@@ -5,9 +5,9 @@ import { onTestFinished } from "vitest";
 import { http2OfTests } from "./http2.fixture.ts";
 import { Exchanges, type ExchangesOptions } from "./listener/exchanges.ts";
 import type { Http2Implementation } from "./listener/http2/http2-server.ts";
-import { defaultListenerLimits } from "./listener/limits.ts";
+import { defaultListenerLimits, type ListenerLimits } from "./listener/limits.ts";
 import { openListener } from "./listener/listener.ts";
-import { sendText } from "./listener/request-handler.ts";
+import { type RequestHandler, sendText } from "./listener/request-handler.ts";
 import { createRpcHandler, type RpcHandlerOptions } from "./listener/rpc-handler.ts";
 import type { TlsMaterial } from "./listener/tls/tls-files.ts";
 
@@ -28,13 +28,16 @@ export async function startListener(
 	options: Pick<RpcHandlerOptions, "special" | "pages"> &
 		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
 			readonly clock?: FakeClock;
+			readonly limits?: Partial<ListenerLimits>;
+			/** Wraps the handler of requests. */
+			readonly wrap?: (handler: RequestHandler) => RequestHandler;
 			readonly tls?: TlsMaterial;
 			readonly http2?: Http2Implementation;
 		} = {},
 ): Promise<StartedListener> {
 	const { clock = new FakeClock(), logger = silentLogger, streamsMayStall, tls } = options;
-	const { special, pages } = options;
-	const limits = defaultListenerLimits;
+	const { special, pages, wrap = (handler) => handler } = options;
+	const limits = { ...defaultListenerLimits, ...options.limits };
 	const cuts: string[] = [];
 	const exchanges = new Exchanges({
 		...{ clock, logger, limits },
@@ -43,13 +46,15 @@ export async function startListener(
 	});
 	const listener = await openListener({
 		address: { host: "127.0.0.1", port: 0 },
-		handler: createRpcHandler({
-			router,
-			fallback: (_request, response) => sendText(response, 404, "no such path"),
-			...{ exchanges, logger },
-			...(special && { special }),
-			...(pages && { pages }),
-		}),
+		handler: wrap(
+			createRpcHandler({
+				router,
+				fallback: (_request, response) => sendText(response, 404, "no such path"),
+				...{ exchanges, logger },
+				...(special && { special }),
+				...(pages && { pages }),
+			}),
+		),
 		limits,
 		...http2OfTests(),
 		...(options.http2 && { http2: options.http2 }),

@@ -21,8 +21,8 @@ class AgentClient implements HttpConnection {
 	}
 
 	/** The client itself can't be reached: the agent ends the calls of clients that are gone. */
-	ping(acknowledged: () => void): void {
-		this.agent.ping(acknowledged);
+	ping(done: () => void): void {
+		this.agent.ping(done);
 	}
 
 	destroy(code: number): void {

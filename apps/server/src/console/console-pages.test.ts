@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { request as http1 } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
@@ -277,6 +278,25 @@ describe.each(ways)("the console over %s", (_name, over, http2) => {
 			rmSync(join(folder, `${at}.js`));
 		}
 		expect((await send("/console/")).status).toBe(200);
+	});
+});
+
+describe.each(["node", "plinth"] as const)("the console over HTTP/2 of %s", (http2) => {
+	it("counts only written bytes as unread, of which a client that does not read has 64 KiB", async () => {
+		const folder = await builtFolder();
+		const pages = createConsolePages({
+			installed: async () => ({ folder }),
+			build: new ConsoleBuildProcess(silentLogger),
+			logger: silentLogger,
+		});
+		const { address, exchanges } = await startListener(echoRouter({}), { pages, http2 });
+		const session = connectHttp2(address, { settings: { initialWindowSize: 0 } });
+		onTestFinished(() => session.destroy());
+		const stream = session.request({ ":path": `/console/${asset}` });
+		await once(stream, "response");
+		await expect.poll(() => exchanges.pendingBytes).toBe(64 * 1024);
+		stream.destroy();
+		await expect.poll(() => [exchanges.open, exchanges.pendingBytes]).toEqual([0, 0]);
 	});
 });
 

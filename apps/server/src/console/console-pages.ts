@@ -1,5 +1,5 @@
 import type { Logger } from "@plinth/runtime";
-import type { Exchange } from "../listener/exchange.ts";
+import { type Exchange, pieceBytes } from "../listener/exchange.ts";
 import { type HttpRequest, type HttpResponse, pathOf } from "../listener/request-handler.ts";
 import type { PageHandler } from "../listener/rpc-handler.ts";
 import { acceptedCoding } from "./accepted-encoding.ts";
@@ -206,8 +206,14 @@ async function send(
 		return;
 	}
 	response.writeHead(status, { ...consoleHeaders, ...headers }, false);
-	if (request.method !== "HEAD" && body.length > 0) {
-		await exchange.write(body, true);
+	if (request.method === "HEAD" || body.length === 0) {
+		exchange.end();
+		return;
 	}
-	exchange.end();
+	// All responses share the memory of the file: only what was written counts as unread.
+	let start = 0;
+	for (; body.length - start > pieceBytes; start += pieceBytes) {
+		await exchange.write(body.subarray(start, start + pieceBytes));
+	}
+	exchange.end(body.subarray(start));
 }

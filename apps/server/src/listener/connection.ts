@@ -40,11 +40,9 @@ export class Connection implements Usage {
 	 * pipelined responses.
 	 */
 	readonly pipelined: Set<{ closed(): void }> | undefined;
-	/** Checks that the client still reads; `undefined` over HTTP/1.1, where a stalled connection is cut. */
-	readonly probe: (() => void) | undefined;
 
-	constructor(probe: (() => void) | undefined) {
-		this.probe = probe;
-		this.pipelined = probe === undefined ? new Set() : undefined;
+	/** @param isMultiplexed - whether it is one of HTTP/2. */
+	constructor(isMultiplexed: boolean) {
+		this.pipelined = isMultiplexed ? undefined : new Set();
 	}
 }

@@ -6,6 +6,7 @@ import type { ListEntry } from "@plinth/runtime";
 import type { Connection, Usage } from "./connection.ts";
 import { RequestBody } from "./request-body.ts";
 import {
+	type HttpConnection,
 	type HttpRequest,
 	type HttpResponse,
 	pathOf,
@@ -47,6 +48,8 @@ export interface ExchangeKeeper {
 	/** Only a short response remains of the exchange. */
 	dismissed(exchange: Exchange): void;
 	cut(exchange: Exchange, reason: CutReason): void;
+	/** A stream on a connection of HTTP/2 was reset because its client reads nothing of it. */
+	probe(connection: HttpConnection): void;
 }
 
 /** Limits that apply to each exchange, in milliseconds. */
@@ -134,13 +137,14 @@ export class Exchange implements ResponseListener {
 	constructor(
 		keeper: ExchangeKeeper,
 		connection: Connection,
+		usage: Usage,
 		kind: ExchangeKind,
 		request: HttpRequest,
 		response: HttpResponse,
 	) {
 		this.kind = kind;
 		this.connection = connection;
-		this.usage = connection;
+		this.usage = usage;
 		this.startedMs = keeper.nowMs;
 		this.#activeMs = keeper.nowMs;
 		this.#progressMs = keeper.nowMs;
@@ -345,7 +349,9 @@ export class Exchange implements ResponseListener {
 				this.#closed();
 			} else {
 				this.cut("write_stall");
-				this.connection.probe?.();
+				if (this.#request.connection.isMultiplexed) {
+					this.#keeper.probe(this.#request.connection);
+				}
 			}
 		} else if (this.#request.connection.isMultiplexed && !this.#request.isRead) {
 			this.#checkRequest(nowMs, limits, mayStall);

@@ -2,18 +2,23 @@ import { once } from "node:events";
 import { constants } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
+import { clientAddressHeader } from "@plinth/forwarding/headers";
 import { ResourceService } from "@plinth/proto";
 import { createRpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
+import { AgentClients } from "../agents-listener/agent-clients.ts";
+import { checkAgent } from "../agents-listener/check-agent.ts";
 import {
 	ServerReflection,
 	ServerReflectionRequestSchema,
 } from "../gen/grpc/reflection/v1/reflection_pb.ts";
-import { enveloped, openSession, openSocket, post } from "../raw-calls.fixture.ts";
+import { enveloped, openSession, openSocket, post, type RawCall } from "../raw-calls.fixture.ts";
 import { startListener } from "../started-listener.fixture.ts";
 import { echoRouter } from "./echo-router.fixture.ts";
 import { exchangeOf } from "./exchange.ts";
+import type { ExchangeHandler } from "./rpc-handler.ts";
 
 const read = "/plinth.resource.v1.ResourceService/Read";
 const write = "/plinth.resource.v1.ResourceService/Write";
@@ -80,6 +85,100 @@ describe("a connection with a stream that stalled", () => {
 		expect(cuts).toEqual(["write_stall"]);
 		post(session, read, "{}");
 		await until(() => exchanges.open === 2);
+	});
+
+	it("stays open when the process was stopped for longer than that", async () => {
+		let late: (() => void)[] | undefined;
+		const clock = new FakeClock({
+			deliver: (callback) => (late === undefined ? callback() : late.push(callback)),
+		});
+		const { address, exchanges, cuts } = await startListener(echoRouter({}), { clock });
+		const session = openSession(address, { initialWindowSize: 0 });
+		const { ended } = post(session, read, "{}");
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(31_000);
+		late = [];
+		clock.advance(60_000);
+		for (const callback of late.splice(0)) {
+			callback();
+		}
+		expect((await ended).rstCode).toBe(enhanceYourCalm);
+		expect(cuts).toEqual(["write_stall"]);
+		post(session, read, "{}");
+		await until(() => exchanges.open === 1 || session.closed);
+		expect(session.closed).toBe(false);
+	});
+});
+
+describe.each(["plinth", "node"] as const)("a connection of an agent (http2 %s)", (http2) => {
+	it("stays open when many of its clients have stalled, and is asked once", async () => {
+		const secrets = { accepts: () => true };
+		const clients = new AgentClients(100);
+		const { address, clock, exchanges, cuts } = await startListener(echoRouter({}), {
+			http2,
+			wrap: (handler) => checkAgent({ secrets, clients, onRefused: () => {} }, handler),
+		});
+		const session = openSession(address, { initialWindowSize: 0 });
+		let pings = 0;
+		session.on("ping", () => {
+			pings += 1;
+		});
+		const stalled = Array.from({ length: 20 }, (_, index) =>
+			post(session, read, "{}", { headers: { [clientAddressHeader]: `10.0.0.${index}` } }),
+		);
+		await Promise.all(stalled.map(({ stream }) => once(stream, "response")));
+		clock.advance(31_000);
+		expect(cuts).toEqual(stalled.map(() => "write_stall"));
+		await Promise.all(stalled.map(({ ended }) => ended));
+		// The server has the acknowledgement when it has what was sent after it.
+		post(session, read, "{}");
+		await until(() => exchanges.pendingBytes > 0);
+		clock.advance(20_000);
+		post(session, read, "{}");
+		await until(() => exchanges.open === 2 || session.closed);
+		expect([session.closed, pings]).toEqual([false, 1]);
+	});
+});
+
+describe("unread bytes of plain HTTP", () => {
+	it("count together: beyond the total limit, the oldest of them are ended, and no other caller's", async () => {
+		const writes =
+			(byteCount: number): ExchangeHandler =>
+			(exchange, _request, response) => {
+				response.writeHead(200);
+				exchange.write(new Uint8Array(byteCount));
+				exchange.settled();
+			};
+		const { address, exchanges, cuts } = await startListener(echoRouter({}), {
+			special: new Map([[read, writes(40_000)]]),
+			pages: { has: () => true, serve: writes(15_000) },
+			limits: { pendingBytes: 100_000 },
+		});
+		const open = (path = "/page") =>
+			post(openSession(address, { initialWindowSize: 0 }), path, "{}");
+		const reader = open(read);
+		const others: RawCall[] = [];
+		for (let pendingBytes = 40_000; pendingBytes <= 100_000; pendingBytes += 15_000) {
+			await until(() => exchanges.pendingBytes === pendingBytes);
+			others.push(open());
+		}
+		const calls = [reader, ...others];
+		const ends = calls.map(({ ended }, index) => ended.then(({ rstCode }) => [index, rstCode]));
+		expect(await Promise.race(ends)).toEqual([1, enhanceYourCalm]);
+		expect([cuts, exchanges.pendingBytes]).toEqual([["pending_bytes"], 100_000]);
+		expect(calls.map(({ stream }) => stream.closed)).toEqual([
+			false,
+			true,
+			false,
+			false,
+			false,
+			false,
+		]);
+		for (const { stream } of calls) {
+			stream.close(constants.NGHTTP2_CANCEL);
+		}
+		await until(() => exchanges.open === 0);
+		expect(exchanges.pendingBytes).toBe(0);
 	});
 });
 

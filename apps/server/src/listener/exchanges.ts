@@ -1,6 +1,6 @@
 import { errorCode } from "@plinth/http2";
 import { type Clock, LinkedList, type Logger, type Timer } from "@plinth/runtime";
-import { Connection } from "./connection.ts";
+import { Connection, type Usage } from "./connection.ts";
 import { type CutReason, Exchange, type ExchangeKeeper, type ExchangeKind } from "./exchange.ts";
 import type { ListenerLimits } from "./limits.ts";
 import type {
@@ -36,7 +36,9 @@ const shortResponses = 1_000;
  * - an exchange is ended if its client reads nothing for too long, if its request does not arrive in time, or if a
  *   stream that the client can still write to is idle for too long;
  * - unread response bytes are counted. If a connection has too many, the response that adds to them is ended; if
- *   there are too many in total, the largest response of the subject or connection with the most is ended;
+ *   there are too many in total, the largest response of the subject or connection with the most is ended. Plain HTTP,
+ *   which needs no token, counts together as one caller, however many connections it uses. Its oldest response is ended:
+ *   a client that reads without pauses loses nothing while others stall;
  * - exchanges that count for no other limit (refusals, plain HTTP, health checks) send short responses immediately, so
  *   one that remains is not being read: above `shortResponses`, the oldest is ended.
  *
@@ -49,6 +51,13 @@ export class Exchanges implements ExchangeKeeper {
 	readonly #all = new LinkedList<Exchange>();
 	/** Exchanges that are not admitted, the oldest first. */
 	readonly #short = new LinkedList<Exchange>();
+	/** The usage of all plain HTTP. */
+	readonly #plain: Usage = { calls: 0, pendingBytes: 0 };
+	/**
+	 * Connections that must acknowledge a PING, with the time at which they are closed otherwise. All clients of an agent
+	 * share one.
+	 */
+	readonly #probes = new Map<HttpConnection, number>();
 	#pendingBytes = 0;
 	#nowMs = 0;
 	#sweep: Timer | undefined;
@@ -76,7 +85,8 @@ export class Exchanges implements ExchangeKeeper {
 	/** A request has arrived. */
 	begin(kind: ExchangeKind, request: HttpRequest, response: HttpResponse): Exchange {
 		const connection = this.connectionOf(request);
-		const exchange = new Exchange(this, connection, kind, request, response);
+		const usage = kind === "plain" ? this.#plain : connection;
+		const exchange = new Exchange(this, connection, usage, kind, request, response);
 		connection.pipelined?.add(exchange);
 		exchange.place = this.#all.append(exchange);
 		this.#addShort(exchange);
@@ -104,11 +114,11 @@ export class Exchanges implements ExchangeKeeper {
 			exchange.cut("pending_bytes");
 		}
 		while (this.#pendingBytes > limits.pendingBytes) {
-			const largest = largestOf(this.#all);
-			if (largest === undefined) {
+			const next = this.#nextToCut();
+			if (next === undefined) {
 				return;
 			}
-			largest.cut("pending_bytes");
+			next.cut("pending_bytes");
 		}
 	}
 
@@ -142,6 +152,25 @@ export class Exchanges implements ExchangeKeeper {
 		this.#options.onCut?.(reason);
 	}
 
+	/** Of the usage with the most unread bytes: the largest exchange or, of plain ones, the oldest. */
+	#nextToCut(): Exchange | undefined {
+		let found: Exchange | undefined;
+		for (const exchange of this.#all) {
+			if (exchange.pendingBytes > 0 && (found === undefined || this.#precedes(exchange, found))) {
+				found = exchange;
+			}
+		}
+		return found;
+	}
+
+	/** Whether an exchange is cut before one that has begun before it. */
+	#precedes(exchange: Exchange, older: Exchange): boolean {
+		const { usage } = exchange;
+		return usage === older.usage
+			? usage !== this.#plain && exchange.pendingBytes > older.pendingBytes
+			: usage.pendingBytes > older.usage.pendingBytes;
+	}
+
 	#addShort(exchange: Exchange): void {
 		if (exchange.shortPlace?.list === undefined) {
 			exchange.shortPlace = this.#short.append(exchange);
@@ -161,7 +190,14 @@ export class Exchanges implements ExchangeKeeper {
 				logger.warn({ path: exchange.path }, "a handler did not return after its signal aborted");
 			}
 		}
-		this.#sweep = this.#all.size === 0 ? undefined : clock.setTimer(this.#sweepMs, this.#onSweep);
+		for (const [connection, dueMs] of this.#probes) {
+			if (this.#nowMs >= dueMs) {
+				this.#probes.delete(connection);
+				connection.destroy(errorCode.noError);
+			}
+		}
+		const isIdle = this.#all.size === 0 && this.#probes.size === 0;
+		this.#sweep = isIdle ? undefined : clock.setTimer(this.#sweepMs, this.#onSweep);
 	};
 
 	/** The connection of a request. */
@@ -171,7 +207,7 @@ export class Exchanges implements ExchangeKeeper {
 		if (known !== undefined) {
 			return known;
 		}
-		const connection = new Connection(key.isMultiplexed ? this.#probe(key) : undefined);
+		const connection = new Connection(key.isMultiplexed);
 		this.#connections.set(key, connection);
 		const { pipelined } = connection;
 		if (pipelined !== undefined) {
@@ -188,38 +224,10 @@ export class Exchanges implements ExchangeKeeper {
 	 * The client of a stalled stream may still read other streams. A client that does not acknowledge a PING reads
 	 * nothing at all, and its connection is closed.
 	 */
-	#probe(connection: HttpConnection): () => void {
-		let isPending = false;
-		return () => {
-			if (isPending) {
-				return;
-			}
-			isPending = true;
-			const timeout = this.#options.clock.setTimer(probeMs, () =>
-				connection.destroy(errorCode.noError),
-			);
-			connection.ping(() => {
-				isPending = false;
-				timeout.cancel();
-			});
-		};
-	}
-}
-
-/** The largest exchange of the subject or connection with the most unread bytes, if there are any. */
-function largestOf(exchanges: Iterable<Exchange>): Exchange | undefined {
-	let largest: Exchange | undefined;
-	for (const exchange of exchanges) {
-		const hasUnread = exchange.pendingBytes > 0;
-		if (hasUnread && (largest === undefined || isLarger(exchange, largest))) {
-			largest = exchange;
+	probe(connection: HttpConnection): void {
+		if (!this.#probes.has(connection)) {
+			this.#probes.set(connection, this.#nowMs + probeMs);
+			connection.ping(() => this.#probes.delete(connection));
 		}
 	}
-	return largest;
-}
-
-function isLarger(a: Exchange, b: Exchange): boolean {
-	return a.usage === b.usage
-		? a.pendingBytes > b.pendingBytes
-		: a.usage.pendingBytes > b.usage.pendingBytes;
 }

@@ -9,8 +9,11 @@ export interface HttpConnection {
 	readonly remoteAddress: string;
 	/** Calls `listener` once, when the connection has closed. */
 	onceClosed(listener: () => void): void;
-	/** Sends a PING, and calls `acknowledged` when the client has responded. Does nothing over HTTP/1.1. */
-	ping(acknowledged: () => void): void;
+	/**
+	 * Sends a PING. Calls `done` once: when the client has acknowledged it, or can't any more because it was not sent or the
+	 * connection has closed. Does nothing over HTTP/1.1.
+	 */
+	ping(done: () => void): void;
 	/** Closes the connection; over HTTP/2, with a GOAWAY of this code. */
 	destroy(code: number): void;
 }

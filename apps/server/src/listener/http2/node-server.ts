@@ -72,13 +72,11 @@ class SessionConnection implements HttpConnection {
 		this.#session.once("close", listener);
 	}
 
-	ping(acknowledged: () => void): void {
-		if (!this.#session.destroyed) {
-			this.#session.ping((failure) => {
-				if (failure === null) {
-					acknowledged();
-				}
-			});
+	ping(done: () => void): void {
+		if (this.#session.destroyed) {
+			done();
+		} else {
+			this.#session.ping(() => done());
 		}
 	}
 

@@ -95,9 +95,9 @@ export class PlinthConnection implements StreamConnection {
 		this.#socket.once("close", listener);
 	}
 
-	ping(acknowledged: () => void): void {
-		// It rejects when the connection closes.
-		this.#http2?.ping().then(acknowledged, () => {});
+	ping(done: () => void): void {
+		// Set, because a PING follows a request. It rejects when too many are outstanding, too.
+		this.#http2?.ping().then(done, done);
 	}
 
 	destroy(code: number = errorCode.noError): void {
