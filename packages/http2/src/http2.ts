@@ -225,12 +225,17 @@ export interface Http2Limits {
 	/** While this many bytes wait for the socket, nothing more is read from the peer. */
 	readonly maxBufferedBytes: number;
 	/**
-	 * Frames that do nothing useful (PING, SETTINGS, empty DATA, PRIORITY, credit of fewer than 256 bytes): at once and
-	 * per second. Responses, and data of 256 bytes or more, allow further ones. Other data and credit is not counted,
-	 * because the windows limit it.
+	 * Frames that do nothing useful (PING, empty DATA, PRIORITY, credit of fewer than 256 bytes): at once and per second.
+	 * Each part of a response allows further ones, and so does each frame of 256 bytes of data or more until the response
+	 * has ended. Other data and credit is not counted, because the windows limit it.
 	 */
 	readonly controlFrames: RateLimit;
-	/** Streams that the client resets or that break the protocol: at once and per second. */
+	/** SETTINGS frames: at once and per second. Each may change the windows of all streams, so that nothing allows more. */
+	readonly settingsFrames: RateLimit;
+	/**
+	 * Streams that the client resets or that break the protocol: at once and per second. Each stream that ends otherwise
+	 * allows a further one.
+	 */
 	readonly streamErrors: RateLimit;
 	/** Milliseconds within which the client's preface and SETTINGS must arrive. */
 	readonly prefaceTimeoutMs: number;

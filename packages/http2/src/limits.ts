@@ -14,6 +14,7 @@ export const defaultHttp2Limits: Http2Limits = {
 	maxUnsentBytes: 64 * 1024 * 1024,
 	maxBufferedBytes: 1024 * 1024,
 	controlFrames: { burst: 1000, perSecond: 200 },
+	settingsFrames: { burst: 100, perSecond: 10 },
 	streamErrors: { burst: 1000, perSecond: 100 },
 	prefaceTimeoutMs: 10_000,
 	headerBlockTimeoutMs: 60_000,

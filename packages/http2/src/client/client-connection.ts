@@ -20,6 +20,7 @@ import { ClientStreams } from "./client-streams.ts";
 const clientLimits: Partial<Http2Limits> = {
 	maxHeaderListBytes: 64 * 1024,
 	controlFrames: { burst: 100_000, perSecond: 10_000 },
+	settingsFrames: { burst: 100_000, perSecond: 10_000 },
 	streamErrors: { burst: 100_000, perSecond: 10_000 },
 	stallTimeoutMs: Number.POSITIVE_INFINITY,
 	// What waits belongs to the callers, who know how much it is.

@@ -30,6 +30,10 @@ export class ClientStream extends Stream implements Http2ClientStream {
 		return this.#hasHead;
 	}
 
+	override get usesData(): boolean {
+		return true;
+	}
+
 	/** The request is sent now, on the stream with this identifier and these windows. */
 	opened(id: number, sendWindow: number, receiveWindowBytes: number): void {
 		this.id = id;

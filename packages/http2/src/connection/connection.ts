@@ -51,6 +51,7 @@ export abstract class Connection {
 	readonly #onInternalError: (error: unknown) => void;
 	readonly #reader: FrameReader;
 	readonly #decoder: HpackDecoder;
+	readonly #settingsFrames: TokenBucket;
 	protected readonly peer: PeerSettings;
 	#reason: Http2CloseReason = { code: errorCode.noError, message: "" };
 	#hasPeerSettings = false;
@@ -82,6 +83,7 @@ export abstract class Connection {
 		});
 		this.#reader = new FrameReader(limits.maxFrameBytes, expectsPreface, this.#onFrame);
 		this.#decoder = new HpackDecoder(limits.headerTableBytes);
+		this.#settingsFrames = new TokenBucket(limits.settingsFrames, clock);
 		this.pings = new Pings(this.writer, clock);
 	}
 
@@ -488,7 +490,11 @@ export abstract class Connection {
 		start: number,
 		end: number,
 	): void {
-		this.streams.takeControlFrame();
+		if (type !== frameType.settings) {
+			this.streams.takeControlFrame();
+		} else if (!this.#settingsFrames.take()) {
+			throw new ConnectionError(errorCode.enhanceYourCalm, "too many SETTINGS frames");
+		}
 		const isKnown =
 			type === frameType.settings || type === frameType.ping || type === frameType.goaway;
 		if (isKnown && id !== 0) {

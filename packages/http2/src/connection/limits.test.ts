@@ -111,6 +111,7 @@ describe("limits", () => {
 		const client = new RawClient({
 			limits: {
 				controlFrames: { burst: 200, perSecond: 10 },
+				settingsFrames: { burst: 200, perSecond: 10 },
 				streamErrors: { burst: 200, perSecond: 10 },
 			},
 		});
@@ -122,6 +123,34 @@ describe("limits", () => {
 		expect(await floodWith(client, 200, (index) => piece(250 + index))).toBeDefined();
 		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
 		expect(client.isEnded).toBe(true);
+	});
+
+	it("end a connection that is flooded with SETTINGS, whatever else it sends and receives", async () => {
+		const client = new RawClient();
+		await client.send(client.headers(1, false));
+		client.request.stream.respond(200, []);
+		const change = (index: number) => {
+			client.request.stream.write(Buffer.alloc(1));
+			return Buffer.concat([
+				frame(data, 0, 1, Buffer.alloc(256)),
+				settingsFrame([setting.initialWindowSize, 1_000_000 + index]),
+			]);
+		};
+		expect(await floodWith(client, 50, change)).toBeUndefined();
+		client.clock.advance(10_000);
+		expect(await floodWith(client, 200, change)).toBeDefined();
+		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
+	});
+
+	it("tolerate more pings for each 256 bytes of a request, until its response has ended", async () => {
+		const client = new RawClient({ limits: { controlFrames: { burst: 100, perSecond: 0.001 } } });
+		const piece = () =>
+			Buffer.concat([frame(data, 0, 1, Buffer.alloc(256)), frame(ping, 0, 0, Buffer.alloc(8))]);
+		await client.send(client.headers(1, false));
+		expect(await floodWith(client, 1_000, piece)).toBeUndefined();
+		client.request.stream.respond(200, [], true);
+		expect(await floodWith(client, 1_000, piece)).toBeDefined();
+		expect(client.goawayCode).toBe(errorCode.enhanceYourCalm);
 	});
 
 	it("tolerate any number of pings and credit of a client whose streams make progress", async () => {

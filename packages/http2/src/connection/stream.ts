@@ -94,6 +94,9 @@ export abstract class Stream {
 	/** Whether the peer may send data now: its head has arrived. */
 	abstract get acceptsData(): boolean;
 
+	/** Whether data may still be of use to this side. */
+	abstract get usesData(): boolean;
+
 	/** @throws Error if no bytes can be written, because there is no head yet. */
 	protected abstract checkHead(): void;
 

@@ -37,7 +37,7 @@ export interface StreamsHost {
 	readonly writer: FrameWriter;
 	readonly decoder: HpackDecoder;
 	readonly peer: PeerSettings;
-	/** The budget for frames that do nothing useful. */
+	/** The budget for frames that do nothing useful, except SETTINGS. */
 	readonly controlFrames: TokenBucket;
 	/** The budget for streams that the peer resets, or on which it breaks the protocol. */
 	readonly streamErrors: TokenBucket;
@@ -175,7 +175,7 @@ export abstract class Streams<Opened extends Stream = Stream> implements StreamH
 		}
 		if (size === 0 && !isEnd) {
 			this.takeControlFrame();
-		} else if (size >= tinyBytes) {
+		} else if (size >= tinyBytes && stream.usesData) {
 			this.host.controlFrames.refund();
 		}
 		if (size > 0) {

@@ -40,6 +40,7 @@ class FlowModel {
 			streamWindowBytes: size.stream,
 			connectionWindowBytes: size.connection,
 			controlFrames: { burst: 1e9, perSecond: 1 },
+			settingsFrames: { burst: 1e9, perSecond: 1 },
 			streamErrors: { burst: 1e9, perSecond: 1 },
 		},
 	});

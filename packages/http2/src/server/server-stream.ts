@@ -31,6 +31,11 @@ export class ServerStream extends Stream implements Http2Stream {
 		return true;
 	}
 
+	/** The rest of a request whose response was ended is usually dropped. */
+	override get usesData(): boolean {
+		return !this.hasEnd;
+	}
+
 	continue(): void {
 		if (!this.#hasHead && !this.isClosed) {
 			this.#host.sendContinue(this);
