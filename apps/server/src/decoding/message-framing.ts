@@ -75,8 +75,8 @@ export class WholeBody implements MessageFraming {
 
 const headBytes = 5;
 
-/** So many messages are added at once: handling them takes no longer than a call. */
-const messagesAtOnce = 64;
+/** The most messages that one push adds. Handling so many small ones takes about as long as a call. */
+const messagesPerPush = 64;
 
 /**
  * The body is a series of messages, each after a byte of flags and four of length, as in gRPC, gRPC-Web and streams of
@@ -116,7 +116,7 @@ export class Envelopes implements MessageFraming {
 		let from = 0;
 		let at = 0;
 		let messages = 0;
-		while (at < chunk.byteLength && messages < messagesAtOnce) {
+		while (at < chunk.byteLength && messages < messagesPerPush) {
 			if (this.#head < headBytes) {
 				this.#size = this.#head === 0 ? 0 : this.#size * 256 + (chunk[at] ?? 0);
 				this.#head += 1;
