@@ -1,5 +1,10 @@
-import { clone } from "@bufbuild/protobuf";
-import { Condition_State, createResourceServiceCloningClient, ResourceSchema } from "@plinth/proto";
+import { clone, create } from "@bufbuild/protobuf";
+import {
+	Condition_State,
+	createResourceServiceCloningClient,
+	ReadResponseSchema,
+	ResourceSchema,
+} from "@plinth/proto";
 import { decode, idOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Album, Artist, demo, text } from "../demo-types.fixture.ts";
@@ -108,6 +113,24 @@ describe("writeIfDifferent", () => {
 		const result = await writeIfDifferent(client, Artist, undefined, init);
 		expect(result).toMatchObject({ changed: false, resource: { version } });
 		expect(service.stored(id)?.version).toBe(version);
+	});
+
+	it("compares with what is stored now, whatever eventually consistent reads return", async () => {
+		const { service, client } = setUp();
+		service.put(demo(Artist, "miles", "2"));
+		const lagging: typeof client = {
+			...client,
+			read: async (request, options) => {
+				if (new Headers(options?.headers).get("x-plinth-consistency-mode") !== "consistent") {
+					return create(ReadResponseSchema, { resource: demo(Artist, "miles", "1") });
+				}
+				return client.read(request, options);
+			},
+		};
+		const write = (value: string) =>
+			writeIfDifferent(lagging, Artist, undefined, { id, data: text(Artist, value) });
+		await expect(write("1")).rejects.toThrow("already exists");
+		expect((await write("2")).changed).toBe(false);
 	});
 
 	it("treats an owner with another name or uid as a difference", async () => {

@@ -1,5 +1,5 @@
 import { create, type DescMessage, equals, type MessageInitShape } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import {
 	type Condition,
 	ConditionSchema,
@@ -20,6 +20,8 @@ import {
 	sameName,
 } from "@plinth/resource";
 import type { ResourceClient } from "./resource-client.ts";
+
+const consistent = { headers: { "x-plinth-consistency-mode": "consistent" } } as const;
 
 /** The desired content of a resource. */
 export interface WriteInit<Desc extends DescMessage> extends ResourceInit<Desc> {
@@ -49,9 +51,10 @@ export async function readResource<Desc extends DescMessage>(
 	client: ResourceClient,
 	type: ResourceType<Desc>,
 	id: ID,
+	options?: CallOptions,
 ): Promise<Decoded<Desc> | undefined> {
 	try {
-		const { resource } = await client.read({ id });
+		const { resource } = await client.read({ id }, options);
 		return resource && decode(type, resource);
 	} catch (error) {
 		if (error instanceof ConnectError && error.code === Code.NotFound) {
@@ -107,9 +110,10 @@ async function createResource<Desc extends DescMessage>(
 		const { resource } = await client.write(request);
 		return { changed: true, resource: resourceIn(resource, init.id) };
 	} catch (error) {
-		// Another writer was first, which is no conflict if it has written the same.
+		// Another writer was first, which is no conflict if it has written the same. Other reads than consistent ones may not
+		// have it yet, or have what was stored before.
 		const isTaken = error instanceof ConnectError && error.code === Code.AlreadyExists;
-		const created = isTaken ? await readResource(client, type, init.id) : undefined;
+		const created = isTaken ? await readResource(client, type, init.id, consistent) : undefined;
 		if (created === undefined || replacementOf(type, created, init) !== undefined) {
 			throw error;
 		}
