@@ -170,13 +170,18 @@ export class ShardGate {
 	}
 
 	#changed(): void {
-		const { logger } = this.#run.environment;
+		// Neither other listeners nor the shards of other controllers depend on it.
+		const onFailure = (err: unknown) =>
+			this.#run.environment.logger.error({ err }, "a listener of `share.onChange` failed");
 		for (const listener of this.#listeners) {
 			try {
-				listener();
-			} catch (err) {
-				// Neither other listeners nor the shards of other controllers depend on it.
-				logger.error({ err }, "a listener of `share.onChange` failed");
+				// It may be an async function.
+				const returned: unknown = listener();
+				if (returned instanceof Promise) {
+					returned.catch(onFailure);
+				}
+			} catch (error) {
+				onFailure(error);
 			}
 		}
 	}

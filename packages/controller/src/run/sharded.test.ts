@@ -355,13 +355,19 @@ describe("a sharded controller", () => {
 		late.resolve();
 	});
 
-	it("goes on if a listener of its share throws, and tells the others", async () => {
+	it.each([
+		{
+			what: "throws",
+			listener: () => {
+				throw new Error("broken listener");
+			},
+		},
+		{ what: "rejects", listener: () => Promise.reject(new Error("broken listener")) },
+	])("goes on if a listener of its share $what, and tells the others", async ({ listener }) => {
 		let told = 0;
 		const source = watchEvents("shares", {
 			async *source({ share, signal }) {
-				share.onChange(() => {
-					throw new Error("broken listener");
-				});
+				share.onChange(listener);
 				share.onChange(() => {
 					told += 1;
 				});
