@@ -202,6 +202,25 @@ describe("a watch client", () => {
 		expect(client.state.kind).toBe("connected");
 	});
 
+	it("loses the connection when the last watch is closed that does not wait for its next attempt", async () => {
+		const [one, other] = [watch("7"), watch("7")];
+		await setImmediate();
+		service.last.bookmark("2", "8");
+		service.last.endWatch("1", Code.ResourceExhausted, "too many streams");
+		await setImmediate();
+		expect(client.state.kind).toBe("connected");
+		other.close();
+		await setImmediate();
+		expect(service.streams).toHaveLength(1);
+		expect(client.state).toMatchObject({ kind: "lost", error: { code: Code.ResourceExhausted } });
+		clock.advance(500);
+		await setImmediate();
+		service.last.bookmark("1", "9");
+		await setImmediate();
+		expect(one.updates.at(-1)).toBe("current at 9");
+		expect(states).toEqual(["connecting", "connected", "lost", "connected"]);
+	});
+
 	it("ends all watches when the caller is refused", async () => {
 		const watches = [watch(), watch("7")];
 		await setImmediate();

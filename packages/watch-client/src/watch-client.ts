@@ -148,7 +148,7 @@ export class WatchClient {
 		for (const watch of this.#watches.values()) {
 			watch.delays.reset();
 			isWaiting ||= watch.retry !== undefined;
-			watch.retry?.cancel();
+			watch.retry?.timer.cancel();
 			watch.retry = undefined;
 		}
 		if (this.#retry !== undefined) {
@@ -173,7 +173,7 @@ export class WatchClient {
 		if (watch === undefined) {
 			return;
 		}
-		watch.retry?.cancel();
+		watch.retry?.timer.cancel();
 		this.#watches.delete(id);
 		if (this.#watches.size === 0) {
 			this.#leaveStream();
@@ -213,6 +213,11 @@ export class WatchClient {
 		this.#isChangeWaiting = false;
 		const watches = [...this.#watches].filter(([, { retry }]) => retry === undefined);
 		if (watches.length === 0) {
+			// All that are left have ended, and wait for their next attempt.
+			const waiting = [...this.#watches.values()].find(({ retry }) => retry !== undefined);
+			if (waiting?.retry !== undefined) {
+				this.#become({ kind: "lost", error: waiting.retry.error });
+			}
 			return;
 		}
 		const stream: Stream = {
@@ -294,15 +299,16 @@ export class WatchClient {
 		if (isOutdated(error)) {
 			watch.state.restart();
 		}
-		watch.retry = this.#clock.setTimer(watch.delays.next(), () => {
+		const timer = this.#clock.setTimer(watch.delays.next(), () => {
 			watch.retry = undefined;
 			this.#reopenAfterSnapshots();
 		});
+		watch.retry = { timer, error };
 		watch.state.interrupt(error);
 	}
 
 	#refuse(id: string, watch: OpenWatch, error: ConnectError): void {
-		watch.retry?.cancel();
+		watch.retry?.timer.cancel();
 		watch.state.end(error);
 		this.#remove(id);
 	}
@@ -371,8 +377,8 @@ interface OpenWatch {
 	readonly query: WatchQuery;
 	readonly state: WatchState;
 	readonly delays: RetryDelays;
-	/** Set while it waits for its next attempt, after it has ended alone. */
-	retry: WatchTimer | undefined;
+	/** Set while it waits for its next attempt, after it has ended alone with the error. */
+	retry: { readonly timer: WatchTimer; readonly error: ConnectError } | undefined;
 }
 
 interface Stream {
