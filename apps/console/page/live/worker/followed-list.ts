@@ -47,12 +47,13 @@ export class FollowedList {
 		if (this.#pausedMs !== undefined) {
 			return { phase: "paused", sinceMs: this.#pausedMs };
 		}
+		// It was lost before the connection, which may come back without it.
+		if (this.#lost !== undefined) {
+			return this.#lost;
+		}
 		const { connection } = this.#link;
 		if (connection.phase === "lost") {
 			return connection;
-		}
-		if (this.#lost !== undefined) {
-			return this.#lost;
 		}
 		if (this.#isComplete && this.#snapshot === undefined) {
 			return connection.phase === "connected" ? { phase: "live" } : { phase: "connecting" };
@@ -92,10 +93,13 @@ export class FollowedList {
 	}
 
 	#receive(update: WatchUpdate): void {
-		const wasLost = this.#lost !== undefined;
-		this.#lost = undefined;
+		const before = this.#lost;
+		if (update.kind !== "snapshot-begins") {
+			this.#lost = undefined;
+		}
 		switch (update.kind) {
 			case "snapshot-begins":
+				// It is requested: the server has sent nothing yet.
 				this.#snapshot = new Set();
 				break;
 			case "present":
@@ -109,7 +113,7 @@ export class FollowedList {
 				break;
 			case "changes":
 				this.#pass(update.changes.flatMap(({ kind, resource }) => this.#change(kind, resource)));
-				if (!wasLost) {
+				if (before === undefined) {
 					return;
 				}
 				break;
@@ -123,12 +127,13 @@ export class FollowedList {
 				this.#snapshot = undefined;
 				this.#lost = {
 					phase: "lost",
-					sinceMs: this.#link.heardMs,
+					// An attempt that fails as well makes nothing newer.
+					sinceMs: before?.sinceMs ?? this.#link.heardMs,
 					reason: update.error.rawMessage,
 				};
 				break;
 			case "current":
-				if (!wasLost) {
+				if (before === undefined) {
 					return;
 				}
 		}

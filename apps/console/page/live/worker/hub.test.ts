@@ -435,6 +435,32 @@ describe("the hub", () => {
 		expect([tab.names(), tab.states.get(1)?.phase]).toEqual([["a"], "live"]);
 	});
 
+	it("says since when a view is old that is interrupted again and again, also if all attempts begin with a snapshot", async () => {
+		const tab = new TestTab(hub);
+		tab.send({ kind: "open", view: 1, request: table });
+		await settle();
+		last().complete("1");
+		await settle();
+		const sinceMs = clock.now();
+		const seen: unknown[] = [];
+		for (const code of [Code.OutOfRange, Code.ResourceExhausted, Code.ResourceExhausted]) {
+			last().end(code, "not now");
+			await settle();
+			seen.push(tab.states.get(1));
+			last().fail(new ConnectError("no watch is left", Code.Unavailable));
+			await settle();
+			seen.push(tab.states.get(1));
+			clock.advance(5_000);
+			await settle();
+			expect(last().positions).toEqual([""]);
+			seen.push(tab.states.get(1));
+		}
+		expect(seen).toEqual(Array(9).fill({ phase: "lost", sinceMs, reason: "not now" }));
+		last().complete("2");
+		await settle();
+		expect(tab.states.get(1)?.phase).toBe("live");
+	});
+
 	it("tries again at once when a tab says so, whatever waits", async () => {
 		const tab = new TestTab(hub);
 		tab.send({ kind: "open", view: 1, request: table });
