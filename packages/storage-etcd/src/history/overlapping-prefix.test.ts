@@ -33,6 +33,19 @@ describeWith("etcd")("the prefix of a store", () => {
 		expect(await listArtists(beside)).toEqual([]);
 	});
 
+	it("is accepted for a new store beside keys of other programs that are named like those of a store", async () => {
+		const { prefix, backend: open } = etcd.cluster();
+		const client = etcd.client();
+		for (const name of ["identity", "a/identity", "a/b/c/identity", "a/b/c/head"]) {
+			const value = { key: Buffer.from(`${prefix}/${name}`), value: Buffer.from('{"port":8080}') };
+			await client.transaction(
+				create(TxnRequestSchema, { success: [operation("requestPut", value)] }),
+			);
+		}
+		const backend = await open({ prefix: `${prefix}/a/b` });
+		expect(await listArtists(backend)).toEqual([]);
+	});
+
 	it("is accepted for a store that exists, and what another one below it writes is no fault of its data", async () => {
 		const { prefix, backend: open } = etcd.cluster();
 		const first = await open();

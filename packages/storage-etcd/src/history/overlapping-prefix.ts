@@ -8,6 +8,8 @@ import { Keys, keyText } from "../keys.ts";
 /** The prefix of a new store lies below that of another one, or above: one watches and reads keys of the other. */
 export class OverlappingPrefix extends StorageError {}
 
+type IsIdentity = (value: Uint8Array) => boolean;
+
 /** The maximum of keys below the prefix that are looked at. A store has more of them, and they are adjacent. */
 const mostKeys = 100n;
 
@@ -16,20 +18,23 @@ const mostKeys = 100n;
  * are not checked: they worked until now. If two stores are created at the same time, this may go unnoticed. The same is so
  * if the user of etcd may not read the keys of others.
  *
+ * @param isIdentity - Whether a value is the identity of a store: other programs may have keys of that name.
  * @throws OverlappingPrefix; EtcdError; the signal's reason.
  */
 export async function refuseOverlap(
 	client: EtcdClient,
 	prefix: string,
+	isIdentity: IsIdentity,
 	signal?: AbortSignal,
 ): Promise<void> {
-	const above = await firstStore(client, ancestors(prefix), signal);
+	const above = await firstStore(client, ancestors(prefix), isIdentity, signal);
 	if (above !== undefined) {
 		throw new OverlappingPrefix(
 			`the prefix ${JSON.stringify(prefix)} lies below ${JSON.stringify(above)}, the prefix of another store in etcd: choose one that does not begin with ${JSON.stringify(`${above}/`)}`,
 		);
 	}
-	const below = await firstStore(client, await candidatesBelow(client, prefix, signal), signal);
+	const candidates = await candidatesBelow(client, prefix, signal);
+	const below = await firstStore(client, candidates, isIdentity, signal);
 	if (below !== undefined) {
 		throw new OverlappingPrefix(
 			`the prefix ${JSON.stringify(prefix)} lies above ${JSON.stringify(below)}, the prefix of another store in etcd: choose one with which that does not begin`,
@@ -69,6 +74,7 @@ async function candidatesBelow(
 async function firstStore(
 	client: EtcdClient,
 	prefixes: readonly string[],
+	isIdentity: IsIdentity,
 	signal?: AbortSignal,
 ): Promise<string | undefined> {
 	if (prefixes.length === 0) {
@@ -76,9 +82,13 @@ async function firstStore(
 	}
 	const success = prefixes
 		.slice(0, Number(mostKeys))
-		.map((prefix) => operation("requestRange", { key: new Keys(prefix).identity, keysOnly: true }));
+		.map((prefix) => operation("requestRange", { key: new Keys(prefix).identity }));
 	const read = await unlessForbidden(client.readTransaction({ success }, signal));
-	return prefixes[read?.responses.findIndex((response) => keyOf(response) !== undefined) ?? -1];
+	const found = read?.responses.findIndex((response) => {
+		const stored = keyOf(response);
+		return stored !== undefined && isIdentity(stored.value);
+	});
+	return prefixes[found ?? -1];
 }
 
 /** The result of a read; `undefined` if the user of etcd may not read that. */

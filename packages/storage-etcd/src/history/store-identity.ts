@@ -81,7 +81,7 @@ export async function openIdentity(
 			return identity;
 		}
 		if (identity === undefined && read.isEmpty) {
-			await refuseOverlap(context.client, context.keys.prefix, signal);
+			await refuseOverlap(context.client, context.keys.prefix, isIdentityRecord, signal);
 		}
 		// The resources of an older Plinth keep their versions.
 		const next =
@@ -233,6 +233,15 @@ function parseIdentity(keys: Keys, value: Uint8Array): StoredIdentity {
 		throw notAnIdentity(keys);
 	}
 	return { ...parsed, value };
+}
+
+/** Whether a value that is stored under some key is the identity of a store. */
+function isIdentityRecord(value: Uint8Array): boolean {
+	try {
+		return isIdentity(JSON.parse(Buffer.from(value).toString()));
+	} catch {
+		return false;
+	}
 }
 
 function isIdentity(value: unknown): value is EtcdStorageIdentity {
