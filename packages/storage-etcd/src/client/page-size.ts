@@ -5,6 +5,8 @@ const pageBytes = { most: 2 * 1024 * 1024, least: 128 * 1024 };
 const pageKeys = { first: 2, mostOfAll: 128, mostOfGroup: 5000 };
 /** By how much a page that could not be read is reduced. */
 const reduction = 4;
+/** By how much later pages become larger again, each: slowly, since a page that can't be read costs the time of a request. */
+const recovery = 17 / 16;
 
 /**
  * How many keys a page may have. etcd knows no limit in bytes, so it is derived from the pages before. The next keys may be
@@ -13,7 +15,8 @@ const reduction = 4;
  * - a page has at most twice as many keys as the one before;
  * - it has more than 128 only if they all belong to the same group, as those of one type of resources do. Without such
  *   pages, reading takes several times as long: for each page, etcd visits all the keys that are left;
- * - one that can't be read is tried again with fewer.
+ * - one that can't be read is tried again with fewer, and those that follow become larger again: etcd may only have been
+ *   busy, and is so for longer if it is asked for many small pages.
  */
 export class PageSize {
 	#bytes = pageBytes.most;
@@ -39,6 +42,7 @@ export class PageSize {
 		if (page.length === 0) {
 			return;
 		}
+		this.#bytes = Math.min(pageBytes.most, this.#bytes * recovery);
 		const bytes = page.reduce((sum, { value }) => sum + value.byteLength, 0);
 		const fitting = Math.floor((this.#bytes * page.length) / Math.max(1, bytes));
 		this.#keys = Math.max(1, Math.min(pageKeys.mostOfGroup, 2 * this.#keys, fitting));

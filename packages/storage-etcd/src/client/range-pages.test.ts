@@ -89,6 +89,22 @@ describe("the pages of a range", () => {
 		expect(await sizesOf(etcd)).toEqual(mixed.flat());
 	});
 
+	it("become large again after an etcd that did not respond in time for a while", async () => {
+		const sizes = Array(6_000).fill(10_000);
+		const etcd = etcdOf([sizes]);
+		let calls = 0;
+		const range: EtcdClient["range"] = async (request) => {
+			calls += 1;
+			if (calls === 5 || calls === 6) {
+				throw tooLate;
+			}
+			return etcd.range(request);
+		};
+		expect(await sizesOf({ range })).toEqual(sizes);
+		expect(Math.max(...etcd.requests.map(({ bytes }) => bytes))).toBeGreaterThan(2_000_000);
+		expect(etcd.requests.length).toBeLessThan(90);
+	});
+
 	it("fail if one value can't be read, and at once after other errors", async () => {
 		const etcd = etcdOf([[100, 100, 3_000]], 2_000);
 		await expect(sizesOf(etcd)).rejects.toThrow(tooLate);
