@@ -1,7 +1,7 @@
 /** How many progress requests earlier a revision was known that a member must have: one is sent each second. */
 const tolerated = 3;
 /** The maximum of progress requests whose responses are awaited: a member sends none while it sends old events. */
-const mostPending = 10;
+const mostPending = 60;
 
 /**
  * Finds that the member of a watch lags behind its cluster, as one does whose disk or process is stuck while it still hears
