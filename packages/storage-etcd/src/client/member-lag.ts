@@ -14,9 +14,9 @@ const mostPending = 60;
  * ```
  *
  * The revision of a response is compared with one that was known some requests before its own request. So it does not
- * matter how late it is received, or for how long this process or its machine has stood still. Responses come in the order
- * of requests, and some requests get none: a response may belong to a later request than assumed here, and is then compared
- * with an older revision.
+ * matter that it is received late, up to a minute, or for how long this process or its machine has stood still.
+ * Responses come in the order of requests, and some requests get none: a response may belong to a later request than
+ * assumed here, and is then compared with an older revision.
  */
 export class MemberLag {
 	/** The revisions known when the last requests were sent. */
