@@ -185,6 +185,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "Each release is reported.",
 		seed: 8,
 	},
+	"call the servers at one address as one": {
+		rule: "A server knows the others of its deployment also if they announce the same address.",
+		seed: 79,
+	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
 		seed: 4,

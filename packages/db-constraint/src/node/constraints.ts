@@ -61,7 +61,7 @@ export function createConstraints(options: ConstraintsOptions): Constraints {
 	const limits = { ...defaultConstraintLimits, ...options.limits };
 	const index = new ShadowIndex(backend, runtime, logger);
 	const guards = new Guards(backend, runtime);
-	const hints = new HintsChannel({ environment, limits, index, logger });
+	const hints = new HintsChannel({ environment, limits, index, logger, clock: runtime.clock });
 	const context: ConstraintContext = {
 		backend,
 		descriptor,

@@ -10,8 +10,9 @@ import {
 } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
+import { type EndpointAddresses, endpointName } from "../shadow/endpoint-addresses.ts";
 import type { ShadowIndex } from "../shadow/shadow-index.ts";
-import { endpointName, putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
+import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
 
 /** Options of `EndpointRecords`. */
 export interface EndpointRecordsOptions {
@@ -21,8 +22,8 @@ export interface EndpointRecordsOptions {
 	readonly index: Pick<ShadowIndex, "endpoints" | "onEndpoints">;
 	/** Shared by the servers of the deployment. */
 	readonly leases: LeaseManager;
-	/** Where other deployments reach this server. */
-	readonly address: string;
+	/** Where this server is reached. */
+	readonly addresses: EndpointAddresses;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 }
@@ -34,15 +35,15 @@ const againMs = 1_000;
 const removalLimitMs = 1_000;
 
 /**
- * The records of the servers of a deployment: each server that runs has one, with its address, and a lease of the same
+ * The records of the servers of a deployment: each server that runs has one, with its addresses, and a lease of the same
  * name. Renewals of the lease change no record.
  *
  *     this server:    acquire its lease ─▶ write its record ─▶ … ─▶ stop: remove the record, release the lease
  *     any other one:  acquire the same lease, which waits until the server has lost it ─▶ remove the record
  *
  * Invariant: a record is written and removed only with the fence of its lease. So a record without a running server is
- * removed once the lease has ended, and that of a running one never. Servers with one address, behind a load balancer,
- * share a record.
+ * removed once the lease has ended, and that of a running one never. Servers without a direct address that announce the
+ * same one share a record.
  */
 export class EndpointRecords {
 	readonly #options: EndpointRecordsOptions;
@@ -55,8 +56,8 @@ export class EndpointRecords {
 
 	/** Keeps the record of this server, and removes those of servers that have died, until the signal aborts. */
 	async run(signal: AbortSignal): Promise<void> {
-		const { index, address } = this.#options;
-		const own = endpointName(address);
+		const { index, addresses } = this.#options;
+		const own = endpointName(addresses);
 		const removeOthers = () => {
 			for (const name of index.endpoints.keys()) {
 				if (isPlanted("leave the record of a server that has died")) {
@@ -93,7 +94,9 @@ export class EndpointRecords {
 
 	/** Writes the record until it is stored, or the hold has ended. */
 	async #write(name: string, hold: LeaseHold, signal: AbortSignal): Promise<void> {
-		const { backend, runtime, address, logger } = this.#options;
+		const { backend, runtime, addresses, logger } = this.#options;
+		const { announced: address, direct } = addresses;
+		const directAddress = direct === address ? "" : direct;
 		const ends = AbortSignal.any([hold.signal, signal]);
 		while (!ends.aborted) {
 			try {
@@ -103,13 +106,13 @@ export class EndpointRecords {
 						: "strong",
 				});
 				if (stored === undefined) {
-					const value = create(EndpointSchema, { address });
+					const value = create(EndpointSchema, { address, directAddress });
 					const put = putRecord(runtime, name, undefined, { case: "endpoint", value });
 					await backend.commit([put], { fence: hold.fence });
 				}
 				return;
 			} catch (failure) {
-				logger.debug({ err: failure, address }, "could not write the record of this server");
+				logger.debug({ err: failure, ...addresses }, "could not write the record of this server");
 				await this.#pause(ends);
 			}
 		}
@@ -121,9 +124,9 @@ export class EndpointRecords {
 			const lease = isPlanted("remove the record of a server that runs") ? `other ${name}` : name;
 			const hold = await leases.acquire(lease, signal).catch(() => undefined);
 			if (hold !== undefined) {
-				const address = index.endpoints.get(name);
+				const addresses = index.endpoints.get(name);
 				if (await this.#remove(name, hold)) {
-					logger.info({ address }, "removed the record of a server that no longer runs");
+					logger.info({ ...addresses }, "removed the record of a server that no longer runs");
 				}
 				await hold.release().catch(() => {});
 			}

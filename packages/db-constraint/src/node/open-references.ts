@@ -14,6 +14,7 @@ import {
 import { isPlanted } from "../fault-points.ts";
 import { createReferenceService, type ReferenceServiceOptions } from "../plan/reference-service.ts";
 import { recordDeletedDeployments } from "../registry/deleted-deployments.ts";
+import { ownAddresses } from "../registry/deployment-configuration.ts";
 import {
 	DeploymentRegistry,
 	type DeploymentRegistryOptions,
@@ -21,7 +22,12 @@ import {
 import { localEnvironment } from "../registry/local-environment.ts";
 import { metaService } from "../registry/meta-types.ts";
 import { type ActiveSchema, followActiveSchema } from "../schema/active-schema.ts";
-import { assertUnreferenced, endpointName } from "../shadow/shadow-records.ts";
+import {
+	announcedAddresses,
+	type EndpointAddresses,
+	endpointName,
+} from "../shadow/endpoint-addresses.ts";
+import { assertUnreferenced } from "../shadow/shadow-records.ts";
 import { hasGivenUp } from "../succession/deployment-record.ts";
 import { ensureDeploymentUid } from "../succession/deployment-uid.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
@@ -90,7 +96,7 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 	const backend = isMeta ? recordDeletedDeployments(options.backend, runtime) : options.backend;
 	const ownServers = () => {
 		const { endpoints, version } = constraints.context.index;
-		return { addresses: [...endpoints.values()], version };
+		return { addresses: announcedAddresses(endpoints), version, endpoints };
 	};
 	const dropped = () => constraints.context.index.dropped;
 	const isActive = () =>
@@ -336,21 +342,22 @@ class OpenReferences implements References {
 		if (leases === undefined || deployment === undefined) {
 			return;
 		}
-		const { address } = deployment;
-		const records = new EndpointRecords({ backend, index, leases, address, runtime, logger });
+		const addresses = ownAddresses(deployment);
+		const records = new EndpointRecords({ backend, index, leases, addresses, runtime, logger });
 		this.#track(records.run(this.#end.signal));
-		const unfollow = index.onEndpoints(() => this.#keepRegisteredAddress(registry, address));
+		const unfollow = index.onEndpoints(() => this.#keepRegisteredAddress(registry, addresses));
 		this.#end.signal.addEventListener("abort", unfollow, { once: true });
-		registry.onChange(() => this.#keepRegisteredAddress(registry, address));
+		registry.onChange(() => this.#keepRegisteredAddress(registry, addresses));
 	}
 
 	/** Registers the address of this server if none of the deployment runs at the registered one. */
-	#keepRegisteredAddress(registry: DeploymentRegistry, address: string): void {
+	#keepRegisteredAddress(registry: DeploymentRegistry, own: EndpointAddresses): void {
+		const address = own.announced;
 		const { endpoints } = this.#constraints.context.index;
 		const isWrong = () =>
 			registry.registeredAddress !== address &&
-			endpoints.has(endpointName(address)) &&
-			!endpoints.has(endpointName(registry.registeredAddress)) &&
+			endpoints.has(endpointName(own)) &&
+			!announcedAddresses(endpoints).includes(registry.registeredAddress) &&
 			!isPlanted("stay registered at an address where no server runs");
 		if (this.#isMoving || registry.registeredAddress === "" || !isWrong()) {
 			return;

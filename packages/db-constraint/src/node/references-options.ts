@@ -14,8 +14,13 @@ export interface DeploymentMembership
 		Partial<Pick<DeploymentConfiguration, "version">> {
 	/** The addresses of meta deployments, in the order of preference for the registration. */
 	readonly metaAddresses: readonly string[];
-	/** Creates a transport to the internal listener of another deployment. */
-	readonly connect: (address: string) => Transport;
+	/**
+	 * Creates a transport to the internal listener of a deployment.
+	 *
+	 * @param announced - what the server at the address announces to other deployments, if it is of this deployment: its
+	 *   certificate may be for that host name.
+	 */
+	readonly connect: (address: string, announced?: string) => Transport;
 	/** The server's own resource service, with which a meta deployment registers itself. */
 	readonly ownService: () => Client<typeof ResourceService>;
 }

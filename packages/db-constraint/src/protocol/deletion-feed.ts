@@ -1,5 +1,6 @@
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
+import { announcedAddresses } from "../shadow/endpoint-addresses.ts";
 import type { AnnouncedDeletion } from "../shadow/held-deletions.ts";
 
 /** An event of a feed. */
@@ -77,5 +78,5 @@ async function* feed(
 }
 
 function serversOf({ index }: FeedContext): string {
-	return [...index.endpoints.values()].sort().join();
+	return announcedAddresses(index.endpoints).toSorted().join();
 }

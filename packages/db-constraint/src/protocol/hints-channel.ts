@@ -1,5 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
-import type { Logger } from "@plinth/runtime";
+import type { Clock, Logger } from "@plinth/runtime";
 import { isPlanted } from "../fault-points.ts";
 import type {
 	ConstraintContext,
@@ -8,9 +8,11 @@ import type {
 	ReferenceRelease,
 	ReportedReleases,
 } from "../node/constraint-context.ts";
+import type { Sibling } from "../registry/environment.ts";
 import { keyString } from "../shadow/resource-key.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { routeTo } from "./holder-query.ts";
+import { SiblingFailures } from "./sibling-failures.ts";
 
 /** A report with this header comes from another server of this deployment, and is not forwarded again. */
 export const forwardedHeader = "x-plinth-forwarded";
@@ -38,6 +40,7 @@ const forwardTimeoutMs = 1_000;
 
 /** What the channel needs. */
 type HintsContext = Pick<ConstraintContext, "environment" | "limits" | "index"> & {
+	readonly clock: Clock;
 	readonly logger: Logger;
 };
 
@@ -53,9 +56,11 @@ export class HintsChannel implements QueryHints {
 	readonly #deletions = new Map<string, Deletion>();
 	#isForwarding = false;
 	readonly #context: HintsContext;
+	readonly #failures: SiblingFailures;
 
 	constructor(context: HintsContext) {
 		this.#context = context;
+		this.#failures = new SiblingFailures(context);
 	}
 
 	/** Adds a listener until the returned function is called. */
@@ -114,10 +119,6 @@ export class HintsChannel implements QueryHints {
 			.includes(true);
 	}
 
-	#siblings() {
-		return this.#context.environment.siblings?.() ?? [];
-	}
-
 	/** Never rejects. */
 	async #forwardReleases({ route, releases }: ReportedReleases): Promise<void> {
 		const request = {
@@ -128,10 +129,8 @@ export class HintsChannel implements QueryHints {
 			})),
 		};
 		const headers = { [forwardedHeader]: "true" };
-		await this.#forward(
-			this.#siblings().map((client) =>
-				client.reportReleases(request, { headers, timeoutMs: forwardTimeoutMs }),
-			),
+		await this.#forward(({ client }) =>
+			client.reportReleases(request, { headers, timeoutMs: forwardTimeoutMs }),
 		);
 	}
 
@@ -149,22 +148,27 @@ export class HintsChannel implements QueryHints {
 				route: routeTo(this.#context, self.uid),
 				deletions: deletions.map(({ target, ...rest }) => ({ ...rest, target: { ...target } })),
 			};
-			await this.#forward(
-				this.#siblings().map((client) =>
-					client.forwardDeletions(request, { timeoutMs: forwardTimeoutMs }),
-				),
+			await this.#forward(({ client }) =>
+				client.forwardDeletions(request, { timeoutMs: forwardTimeoutMs }),
 			);
 		}
 		this.#isForwarding = false;
 	}
 
-	async #forward(calls: readonly Promise<unknown>[]): Promise<void> {
-		for (const outcome of await Promise.allSettled(calls)) {
-			if (outcome.status === "rejected") {
-				const err = ConnectError.from(outcome.reason);
-				this.#context.logger.debug({ err }, "hints could not be passed on to another server");
-			}
-		}
+	/** Calls all other servers of this deployment. Never rejects. */
+	async #forward(call: (sibling: Sibling) => Promise<unknown>): Promise<void> {
+		const siblings = this.#context.environment.siblings?.() ?? [];
+		this.#failures.keepOnly(new Set(siblings.map(({ address }) => address)));
+		await Promise.all(
+			siblings.map(async (sibling) => {
+				try {
+					await call(sibling);
+					this.#failures.succeeded(sibling.address);
+				} catch (failure) {
+					this.#failures.failed(sibling.address, failure);
+				}
+			}),
+		);
 	}
 
 	/** Sends the waiting hints of a deployment until none are left. Never rejects. */

@@ -18,6 +18,7 @@ import { localHolders } from "../plan/local-holders.ts";
 import { acceptReport } from "../registry/meta-recovery.ts";
 import { schemaForEstablishments } from "../schema/descriptor-record.ts";
 import { recordFollower } from "../schema/followers.ts";
+import { announcedAddresses } from "../shadow/endpoint-addresses.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, strictest } from "../shadow/shadow.ts";
 import { recordEstablished } from "../succession/succession.ts";
@@ -158,7 +159,7 @@ function learnServers(
 }
 
 function endpointsOf({ index }: ConstraintContext): string {
-	return encodeEndpoints(index.endpoints.values(), index.version);
+	return encodeEndpoints(announcedAddresses(index.endpoints), index.version);
 }
 
 /**

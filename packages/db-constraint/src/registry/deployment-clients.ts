@@ -7,23 +7,29 @@ import {
 	encodeEndpoints,
 	versionOfEndpoints,
 } from "../protocol/endpoints-header.ts";
+import { type EndpointAddresses, siblingsOf } from "../shadow/endpoint-addresses.ts";
 import { createBalancedTransport } from "./balanced-transport.ts";
-import type { DeploymentInfo } from "./environment.ts";
+import type { DeploymentInfo, Sibling } from "./environment.ts";
 import type { RegisteredDeployment, RegistryView } from "./registry-view.ts";
-import type { NamedServers, RunningServers } from "./running-servers.ts";
+import type { OwnServers, RunningServers } from "./running-servers.ts";
 import { storedServers } from "./stored-view.ts";
 
 /** Options of `DeploymentClients`. */
 export interface DeploymentClientsOptions {
-	/** The address with which this server is configured. */
-	readonly address: string;
+	/** Where this server is reached. */
+	readonly own: EndpointAddresses;
 	readonly view: RegistryView;
 	/** The running servers of the other deployments. */
 	readonly running: RunningServers;
 	/** The running servers of this deployment. */
-	readonly ownServers: () => NamedServers;
-	/** Creates a transport to the internal listener of a deployment. */
-	readonly connect: (address: string) => Transport;
+	readonly ownServers: () => OwnServers;
+	/**
+	 * Creates a transport to the internal listener of a deployment.
+	 *
+	 * @param announced - what the server at the address announces to other deployments, if it is of this deployment: its
+	 *   certificate may be for that host name.
+	 */
+	readonly connect: (address: string, announced?: string) => Transport;
 	/** Called when other servers are known than are stored. */
 	readonly onServers: () => void;
 	/** Called when another deployment says that it has dropped the sources of a deleted deployment. */
@@ -68,8 +74,9 @@ export class DeploymentClients {
 			connect,
 			onEndpoints: (value) => this.learnServers(uid, value),
 			ownEndpoints: () => {
-				const { addresses, version } = this.#options.ownServers();
-				return encodeEndpoints(new Set([...addresses, this.#options.address]), version);
+				const { own, ownServers } = this.#options;
+				const { addresses, version } = ownServers();
+				return encodeEndpoints(new Set([...addresses, own.announced]), version);
 			},
 			onDeleted: (deleted) => onDeleted(deleted, deployment),
 			onSucceeded,
@@ -99,13 +106,13 @@ export class DeploymentClients {
 		}
 	}
 
-	/** The clients of the other servers of this deployment. */
-	siblings(): readonly Client<typeof SchemaMixinService>[] {
-		const { connect, address: own } = this.#options;
-		return this.#options
-			.ownServers()
-			.addresses.filter((address) => address !== own)
-			.map((address) => createClient(SchemaMixinService, connect(address)));
+	/** The other servers of this deployment. */
+	siblings(): readonly Sibling[] {
+		const { connect, own, ownServers } = this.#options;
+		return siblingsOf(own, ownServers().endpoints).map(({ address, announced }) => ({
+			address,
+			client: createClient(SchemaMixinService, connect(address, announced)),
+		}));
 	}
 
 	/** Whether a server of this deployment runs at an address. */

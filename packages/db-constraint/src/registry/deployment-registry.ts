@@ -6,8 +6,14 @@ import { type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { DeploymentClients } from "./deployment-clients.ts";
-import type { DeploymentConfiguration } from "./deployment-configuration.ts";
-import { type DeploymentInfo, type Environment, laterOf, takenOver } from "./environment.ts";
+import { type DeploymentConfiguration, ownAddresses } from "./deployment-configuration.ts";
+import {
+	type DeploymentInfo,
+	type Environment,
+	laterOf,
+	type Sibling,
+	takenOver,
+} from "./environment.ts";
 import { FollowedRegistry } from "./followed-registry.ts";
 import { openMetaStorage } from "./meta-recovery.ts";
 import type { IdentityOptions } from "./own-identity.ts";
@@ -15,7 +21,7 @@ import { OwnRecovery, type OwnRecoveryOptions } from "./own-recovery.ts";
 import { OwnRegistration, type RegistryState } from "./own-registration.ts";
 import { RegistrationChecks } from "./registration-checks.ts";
 import { RegistryReports } from "./registry-report.ts";
-import { type NamedServers, RunningServers } from "./running-servers.ts";
+import { type OwnServers, RunningServers } from "./running-servers.ts";
 import { UnusedRegistrations } from "./unused-registrations.ts";
 
 /** The timeout of a call to a meta deployment. */
@@ -33,10 +39,15 @@ export interface DeploymentRegistryOptions {
 	readonly metaAddresses: readonly string[];
 	/** The resource service of this server, if this is a meta deployment, which registers with itself. */
 	readonly ownMeta?: () => Client<typeof ResourceService>;
-	/** Creates a transport to the internal listener of a deployment. */
-	readonly connect: (address: string) => Transport;
+	/**
+	 * Creates a transport to the internal listener of a deployment.
+	 *
+	 * @param announced - what the server at the address announces to other deployments, if it is of this deployment: its
+	 *   certificate may be for that host name.
+	 */
+	readonly connect: (address: string, announced?: string) => Transport;
 	/** The running servers of this deployment. */
-	readonly ownServers: () => NamedServers;
+	readonly ownServers: () => OwnServers;
 	/** The uids of the deleted deployments of which this one has dropped the sources. */
 	readonly dropped: () => ReadonlySet<string>;
 	/** Whether the schema of this server is the active one, whose version is announced. */
@@ -92,7 +103,7 @@ export class DeploymentRegistry implements Environment {
 		const { view, sources } = registry;
 		const clients = new DeploymentClients({
 			...{ view, running, ownServers, connect, runtime },
-			address: deployment.address,
+			own: ownAddresses(deployment),
 			onServers: () => registry.stored.changed(),
 			onDeleted: (uid, by) => registration.refused(uid, by),
 			onSucceeded: (uid, successorUid) => registration.becomeSucceeded(uid, successorUid),
@@ -224,7 +235,7 @@ export class DeploymentRegistry implements Environment {
 		this.#clients.followStored(entry);
 	}
 
-	siblings(): readonly Client<typeof SchemaMixinService>[] {
+	siblings(): readonly Sibling[] {
 		return this.#clients.siblings();
 	}
 

@@ -21,6 +21,13 @@ export interface DeploymentInfo {
 	readonly established?: boolean;
 }
 
+/** Another server of this deployment. */
+export interface Sibling {
+	/** Where this server calls it. */
+	readonly address: string;
+	readonly client: Client<typeof SchemaMixinService>;
+}
+
 /** The uids of all deployments that it has taken over directly. */
 export function takenOver({
 	predecessorUid,
@@ -79,8 +86,8 @@ export interface Environment {
 	imports?(uid: string, service: string): boolean | undefined;
 	/** A deployment names its running servers, by the value of `x-plinth-endpoints`. Default: they are not kept. */
 	learnServers?(uid: string, endpoints: string): void;
-	/** The clients of the other servers of this deployment. Default: there are none. */
-	siblings?(): readonly Client<typeof SchemaMixinService>[];
+	/** The other servers of this deployment. Default: there are none. */
+	siblings?(): readonly Sibling[];
 	/**
 	 * Whether the deployment with this uid has been deleted, by the permanent record at the meta deployment
 	 * that keeps it, read strongly. Returns within seconds.

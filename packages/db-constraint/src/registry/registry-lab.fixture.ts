@@ -25,6 +25,8 @@ export interface StartOptions {
 	readonly metas?: readonly string[];
 	/** Default: its name. */
 	readonly address?: string;
+	/** Where it listens, if `address` is that of a load balancer. That leads to the server which has used it longest. */
+	readonly directAddress?: string;
 	/** Default: those of the service, in v1. */
 	readonly types?: readonly ResourceType[];
 	/** The version that it announces. Default: the last one of its types. */
@@ -103,7 +105,7 @@ export class RegistryLab {
 	async begin(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const runtime = systemRuntime;
 		const { address = `${service}-${region}`, storageIncarnation, version } = options;
-		const { controls = true } = options;
+		const { controls = true, directAddress } = options;
 		const kept = options.backend ?? createMemoryBackend({ runtime });
 		const local = this.#leasesOf(kept);
 		const leases = new SuspendableLeases(local);
@@ -119,6 +121,7 @@ export class RegistryLab {
 			descriptor: new ServiceDescriptor({ types, foreignTypes, service }),
 			deployment: {
 				...{ service, region, address },
+				...(directAddress && { directAddress }),
 				...(version && { version }),
 				metaAddresses: options.metas ?? ["meta-r1"],
 				connect: (to) => this.#connect(to),
@@ -135,12 +138,18 @@ export class RegistryLab {
 			router.service(SchemaMixinService, references.service);
 			router.service(ResourceService, ownService(references.store, types, runtime));
 		}, runtime);
-		this.#transports.set(address, transport);
 		const end = new AbortController();
-		this.#ends.set(address, end);
+		const isBalanced = directAddress !== undefined && this.#transports.has(address);
+		const listening = [...(isBalanced ? [] : [address]), ...(directAddress ? [directAddress] : [])];
+		for (const each of listening) {
+			this.#transports.set(each, transport);
+			this.#ends.set(each, end);
+		}
 		const stop = async () => {
-			if (this.#transports.get(address) === transport) {
-				this.#transports.delete(address);
+			for (const each of listening) {
+				if (this.#transports.get(each) === transport) {
+					this.#transports.delete(each);
+				}
 			}
 			end.abort();
 			await references.close();

@@ -1,4 +1,5 @@
 import { isPlanted } from "../fault-points.ts";
+import type { Endpoints } from "../shadow/endpoint-addresses.ts";
 import { compareVersions } from "../shadow/versions.ts";
 
 /** The running servers of a deployment, as one of them has named them. */
@@ -6,6 +7,11 @@ export interface NamedServers {
 	readonly addresses: readonly string[];
 	/** The version of that deployment's storage at which these were running; empty if it was not named. */
 	readonly version: string;
+}
+
+/** The servers of this deployment. */
+export interface OwnServers extends NamedServers {
+	readonly endpoints: Endpoints;
 }
 
 const none: NamedServers = { addresses: [], version: "" };

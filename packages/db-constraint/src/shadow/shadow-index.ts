@@ -5,6 +5,7 @@ import type {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { StorageBackend, WatchEvent } from "@plinth/storage";
+import { addressesIn, type EndpointAddresses, type Endpoints } from "./endpoint-addresses.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
 import { ResourceShadow, recordOf, type StoredShadow, shadowOf } from "./shadow-records.ts";
 import { compareVersions } from "./versions.ts";
@@ -48,8 +49,7 @@ export class ShadowIndex {
 	#version = "";
 	readonly #descriptorListeners = new Set<(descriptor: ActiveDescriptor) => void>();
 	#descriptor: ActiveDescriptor | undefined;
-	/** The address of each server's record, by its name. */
-	readonly #endpoints = new Map<string, string>();
+	readonly #endpoints = new Map<string, EndpointAddresses>();
 	readonly #endpointListeners = new Set<() => void>();
 	readonly #registryListeners = new Set<(entry: RegistryEntry) => void>();
 	readonly #dropped = new Set<string>();
@@ -75,7 +75,7 @@ export class ShadowIndex {
 	}
 
 	/** The addresses of the deployment's servers, by the names of their records: of those that run, or did lately. */
-	get endpoints(): ReadonlyMap<string, string> {
+	get endpoints(): Endpoints {
 		return this.#endpoints;
 	}
 
@@ -267,7 +267,7 @@ export class ShadowIndex {
 		const { record } = recordOf(resource);
 		switch (record.case) {
 			case "endpoint":
-				this.#endpoints.set(resource.id?.name ?? "", record.value.address);
+				this.#endpoints.set(resource.id?.name ?? "", addressesIn(record.value));
 				this.#endpointsChanged();
 				break;
 			case "descriptor":

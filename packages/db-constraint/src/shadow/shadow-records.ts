@@ -16,7 +16,7 @@ import {
 } from "@plinth/resource";
 import type { Runtime } from "@plinth/runtime";
 import type { Mutation, ReadOptions, StorageBackend } from "@plinth/storage";
-import { hashOf, keyOf } from "./resource-key.ts";
+import { keyOf } from "./resource-key.ts";
 import { shadowName } from "./shadow.ts";
 
 /** The type of shadows and of the other records of this package: `schema.v1.ResourceShadow`. */
@@ -41,11 +41,6 @@ export interface StoredShadow {
 	readonly resource: Resource;
 	readonly version: string;
 	readonly shadow: Shadow;
-}
-
-/** The name of the record of the servers with an address, and of their lease. */
-export function endpointName(address: string): string {
-	return `endpoint-${hashOf(address).slice(0, 40)}`;
 }
 
 /** The ID of a record. */

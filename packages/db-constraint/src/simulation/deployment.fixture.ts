@@ -51,6 +51,7 @@ export class Deployment implements SimulatedDeployment {
 	readonly service: SimulatedService;
 	schema: SimulatedSchema;
 	readonly environment: Environment;
+	readonly sharedAddress: string | undefined;
 	readonly #sim: SimulationContext;
 	readonly #authoritative: AuthoritativeStorage;
 	readonly #group: ServerGroup<Server>;
@@ -74,6 +75,7 @@ export class Deployment implements SimulatedDeployment {
 			disabled: false,
 			predecessorUid: "",
 		};
+		this.sharedAddress = sim.sharesAddresses ? `http://${this.info.name}.balanced` : undefined;
 		this.environment = { ...localEnvironment(""), self: this.info };
 		const leases = new SimulatedLeases(sim);
 		const authoritative = new AuthoritativeStorage(sim, leases, sim.hasLoss);

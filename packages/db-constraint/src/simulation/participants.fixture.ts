@@ -71,7 +71,9 @@ export interface SimulatedDeployment {
 	readonly servers: readonly SimulatedServer[];
 	/** What is in the registry view in its storage. */
 	knownDeployments(): KnownDeployments;
-	/** The addresses of its servers, as its storage records them. */
+	/** What all its servers announce: that of a load balancer. `undefined`: each announces where it listens. */
+	readonly sharedAddress: string | undefined;
+	/** Where its servers listen, as its storage records it. */
 	endpoints(): readonly string[];
 	/** Stores the tenancy, and starts this many servers. */
 	begin(servers: number): void;

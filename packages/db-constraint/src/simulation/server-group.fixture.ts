@@ -1,3 +1,4 @@
+import { addressesIn } from "../shadow/endpoint-addresses.ts";
 import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import type { AuthoritativeStorage } from "./authoritative-storage.fixture.ts";
 import type { ServerProcess } from "./server-process.fixture.ts";
@@ -62,12 +63,12 @@ export class ServerGroup<Process extends ServerProcess> {
 		}
 	}
 
-	/** The addresses of servers, as the storage records them. */
+	/** Where servers listen, as the storage records it. */
 	recorded(): readonly string[] {
 		return [...this.#options.authoritative.all()].flatMap((resource) => {
 			const isRecord = resource.id?.type?.kind === ResourceShadow.type.kind;
 			const record = isRecord ? recordOf(resource).record : undefined;
-			return record?.case === "endpoint" ? [record.value.address] : [];
+			return record?.case === "endpoint" ? [addressesIn(record.value).direct] : [];
 		});
 	}
 }

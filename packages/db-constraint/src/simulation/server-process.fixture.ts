@@ -36,7 +36,10 @@ export interface ProcessOptions extends SharedState {
 	readonly name: string;
 	readonly service: string;
 	readonly region: string;
+	/** Where it listens. */
 	readonly address: string;
+	/** What it announces to other deployments. Default: `address`. */
+	readonly announced?: string | undefined;
 	readonly version: string;
 	readonly descriptor: ServiceDescriptor;
 	readonly types: readonly ResourceType[];
@@ -133,12 +136,14 @@ export class ServerProcess implements SimulatedProcess {
 	async #run(): Promise<void> {
 		const { runtime, name, address } = this;
 		const { service, region, version, descriptor, types, mayDrop, isMeta } = this.#options;
+		const { announced = address } = this.#options;
 		const sim = this.#sim;
 		const references = await openReferences({
 			backend: this.storage,
 			descriptor,
 			deployment: {
-				...{ name, service, region, version, address },
+				...{ name, service, region, version },
+				...{ address: announced, directAddress: address },
 				metaAddresses: sim.meta.addresses,
 				connect: (to) => this.#connect(to),
 				ownService: () => {

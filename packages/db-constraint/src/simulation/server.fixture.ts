@@ -29,6 +29,7 @@ export class Server extends ServerProcess implements SimulatedServer {
 			...{ name: info.name, service: info.service, region: info.region },
 			...{ version: schema.version, descriptor: schema.descriptor, types: schema.types },
 			address: sim.freeAddress(addressBefore),
+			announced: deployment.sharedAddress,
 			mayDrop: isForced,
 			connect: (address, network) =>
 				sim.meta.addresses.includes(address) ? missing.hideFrom(network) : network,

@@ -58,6 +58,11 @@ export class SimulationContext {
 	 * many faults per second as a large one; some need three deployments.
 	 */
 	readonly isSmall: boolean;
+	/**
+	 * Whether the servers of each deployment announce one address, and there are two of them. It leads to the one that runs
+	 * for the longest time: as a load balancer does, to which others keep a connection.
+	 */
+	readonly sharesAddresses: boolean;
 	/** Whether a deletion is planned in the end, and must do what its plan foretells. */
 	readonly foretells: boolean;
 	/** What deployments have lost, for reports. */
@@ -76,6 +81,7 @@ export class SimulationContext {
 		this.passesPerDeployment = seed % 4 === 1 ? 1 : 100;
 		this.isSmall = seed % 3 !== 0;
 		this.foretells = seed % 4 === 2;
+		this.sharesAddresses = seed % 10 === 9;
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.workload = workloads[this.pick(workloadNames)];
 		this.switches = this.happens(0.25);
@@ -91,11 +97,14 @@ export class SimulationContext {
 		return this.runtime.random;
 	}
 
-	/** The servers that listen at an address. */
+	/** The servers that listen at an address, or the one to which a load balancer at the address leads. */
 	serversAt(address: string): readonly SimulatedProcess[] {
 		const found: SimulatedProcess[] = [];
 		addServersAt(address, this.meta, found);
 		for (const deployment of this.deployments) {
+			if (deployment.sharedAddress === address) {
+				return deployment.servers.filter(({ transport }) => transport !== undefined).slice(0, 1);
+			}
 			addServersAt(address, deployment, found);
 		}
 		return found;

@@ -78,7 +78,8 @@ async function run(sim: SimulationContext): Promise<void> {
 	}
 	let working = true;
 	const restored = sim.restoresMeta ? restoreMeta(sim) : Promise.resolve();
-	const perDeployment = sim.pick([1, 1, 2]);
+	const drawn = sim.pick([1, 1, 2]);
+	const perDeployment = sim.sharesAddresses ? 2 : drawn;
 	const late = sim.pick([0, 0, 1_000, 20_000]);
 	for (const _ of sim.meta.addresses) {
 		void sim.wait(sim.random.next() * late).then(() => sim.meta.start());
@@ -179,15 +180,16 @@ function unusedRegistration({ meta, observer }: SimulationContext): string | und
 /** In the end the servers of each deployment that run are known, and no others. */
 function unreachable(sim: SimulationContext): string | undefined {
 	for (const deployment of sim.deployments.filter(({ isGone }) => !isGone)) {
-		const { info, servers } = deployment;
+		const { info, servers, sharedAddress } = deployment;
 		const running = servers.map(({ address }) => address).sort();
 		const recorded = [...deployment.endpoints()].sort();
 		if (recorded.join() !== running.join()) {
 			return `${info.name} names ${recorded} as its servers, and has ${running}`;
 		}
 		const registered = sim.meta.addressOf(registeredName(sim, deployment)) ?? "no address";
-		if (!running.includes(registered)) {
-			return `${info.name} is registered at ${registered}, and its servers are at ${running}`;
+		const announced = sharedAddress === undefined ? running : [sharedAddress];
+		if (!announced.includes(registered)) {
+			return `${info.name} is registered at ${registered}, and its servers are at ${announced}`;
 		}
 	}
 	return undefined;

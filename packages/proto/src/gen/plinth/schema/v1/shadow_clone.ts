@@ -339,6 +339,7 @@ export function cloneDeploymentRecord(message: DeploymentRecord): DeploymentReco
 export function cloneEndpoint(message: Endpoint): Endpoint {
   const copy = { $typeName: message.$typeName } as Endpoint;
   copy.address = message.address;
+  copy.directAddress = message.directAddress;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
