@@ -60,7 +60,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 869,
+		seed: 871,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
