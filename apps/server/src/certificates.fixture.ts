@@ -23,8 +23,16 @@ export interface Issued {
 export interface Authority {
 	/** Its own certificate, in PEM. */
 	readonly cert: string;
-	/** A certificate for this machine, or for a client. */
-	issue(options?: { readonly name?: string; readonly expired?: boolean }): Promise<Issued>;
+	/**
+	 * A certificate for this machine, or for a client.
+	 *
+	 * @param options.host - the only host name that it is for. Default: `localhost` and 127.0.0.1.
+	 */
+	issue(options?: {
+		readonly name?: string;
+		readonly expired?: boolean;
+		readonly host?: string;
+	}): Promise<Issued>;
 }
 
 async function pemOfKey(key: CryptoKey): Promise<string> {
@@ -44,7 +52,7 @@ export async function createAuthority(name = "Test authority"): Promise<Authorit
 	});
 	return {
 		cert: own.toString("pem"),
-		async issue({ name: subject = "localhost", expired = false } = {}) {
+		async issue({ name: subject = "localhost", expired = false, host } = {}) {
 			const { publicKey, privateKey } = await crypto.subtle.generateKey(signing, true, [
 				"sign",
 				"verify",
@@ -58,10 +66,14 @@ export async function createAuthority(name = "Test authority"): Promise<Authorit
 				notBefore: new Date(Date.now() - 5 * dayMs),
 				notAfter: new Date(Date.now() + (expired ? -1 : 1) * dayMs),
 				extensions: [
-					new SubjectAlternativeNameExtension([
-						{ type: "dns", value: "localhost" },
-						{ type: "ip", value: "127.0.0.1" },
-					]),
+					new SubjectAlternativeNameExtension(
+						host === undefined
+							? [
+									{ type: "dns", value: "localhost" },
+									{ type: "ip", value: "127.0.0.1" },
+								]
+							: [{ type: "dns", value: host }],
+					),
 				],
 			});
 			return { cert: cert.toString("pem"), key: await pemOfKey(privateKey) };

@@ -361,7 +361,7 @@ export const settings = {
 	deploymentAddress: one("deployment.address", {
 		placeholder: "<url>",
 		description:
-			"the URL under which other deployments reach --internal-listen, such as http://10.0.0.1:7576",
+			"the URL under which other deployments reach --internal-listen, such as http://10.0.0.1:7576; that of a load balancer may be of several servers",
 		defaultText: "http://<--internal-listen>",
 		parse: url,
 	}),

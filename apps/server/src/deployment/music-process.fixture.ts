@@ -15,7 +15,14 @@ export async function startMusic(
 		metaAddress,
 		file,
 		region = "r1",
-	}: { readonly metaAddress: string; readonly file: string; readonly region?: string },
+		address,
+	}: {
+		readonly metaAddress: string;
+		readonly file: string;
+		readonly region?: string;
+		/** What it announces to other deployments. Default: where it listens for them. */
+		readonly address?: string;
+	},
 ) {
 	const internal = `127.0.0.1:${await freePort()}`;
 	const server = new ServerProcess(
@@ -23,6 +30,7 @@ export async function startMusic(
 		...[`--module=${musicModuleFile}`, `--internal-listen=${internal}`],
 		...["--deployment-service=music", `--deployment-region=${region}`],
 		...[`--deployment-meta-addresses=${metaAddress}`, `--deployment-credential-file=${file}`],
+		...(address === undefined ? [] : [`--deployment-address=${address}`]),
 	);
 	const transport = createPlinthTransport({ baseUrl: await server.listening() });
 	onTestFinished(() => transport.close());

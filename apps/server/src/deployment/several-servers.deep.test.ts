@@ -12,7 +12,7 @@ import { credentialFile, startDeployment } from "./started-deployment.fixture.ts
 
 const patiently = { timeout: 300_000, interval: 50 };
 
-/** The addresses of the servers, as the storage records them. */
+/** The addresses of the servers, as the storage records them: announced ones, and direct ones where these are others. */
 async function endpoints({ client }: MusicProcess): Promise<readonly string[]> {
 	const { resources } = await client.list({
 		type: typeOf(ResourceShadow.type),
@@ -21,7 +21,9 @@ async function endpoints({ client }: MusicProcess): Promise<readonly string[]> {
 	return resources
 		.flatMap((resource) => {
 			const { record } = decodeShared(ResourceShadow, resource).data;
-			return record.case === "endpoint" ? [record.value.address] : [];
+			return record.case === "endpoint"
+				? [`${record.value.address} ${record.value.directAddress}`.trim()]
+				: [];
 		})
 		.sort();
 }
@@ -79,5 +81,24 @@ describeWith("etcd")("a deployment of several servers", () => {
 		left.server.kill("SIGKILL");
 		await left.server.ended;
 		expect(await book("with-the-next-alone")).toBe("with-the-next-alone");
+	});
+
+	it("has a direct address for each of those that are behind one address", async () => {
+		const etcd = await EtcdProcess.start();
+		onTestFinished(() => etcd.dispose());
+		const file = credentialFile();
+		const { server, internal: metaAddress } = await startDeployment("meta", file);
+		const address = "http://balancer.example:7576";
+		const [one, two] = await Promise.all([
+			startMusic(etcd, { metaAddress, file, address }),
+			startMusic(etcd, { metaAddress, file, address }),
+		]);
+		const both = [one, two].map(({ internal }) => `${address} ${internal}`).sort();
+		await expect.poll(() => endpoints(one), patiently).toEqual(both);
+		expect(await registeredAddress(server)).toBe(address);
+		two.server.kill("SIGKILL");
+		await two.server.ended;
+		await expect.poll(() => endpoints(one), patiently).toEqual([`${address} ${one.internal}`]);
+		expect(await registeredAddress(server)).toBe(address);
 	});
 });

@@ -10,6 +10,7 @@ import {
 	type StorageIdentity,
 	WatchDeliveries,
 } from "@plinth/storage";
+import { directAddress } from "../deployment/direct-address.ts";
 import { GrantedLeases } from "../leases/granted-leases.ts";
 import { HeldLeases } from "../leases/held-leases.ts";
 import { warnOfUnregistered } from "../module/warn-of-unregistered.ts";
@@ -84,6 +85,7 @@ export async function startStorage(
 		eachAlone: options.storage.kind === "memory",
 	});
 	const { deployment } = options;
+	const direct = directAddress(options);
 	const references = await openReferences({
 		backend,
 		identity: storage.identity,
@@ -94,7 +96,12 @@ export async function startStorage(
 		}),
 		...(deployment &&
 			peers && {
-				deployment: { ...deployment, connect: peers.connections.open, ownService },
+				deployment: {
+					...deployment,
+					...(direct !== undefined && { directAddress: direct }),
+					connect: peers.connections.open,
+					ownService,
+				},
 				dropsVersionsInUse: deployment.dropsVersionsInUse ?? false,
 			}),
 		callers: createCallerAuthenticator(registry, authorizer),
