@@ -43,6 +43,7 @@ export type FaultName =
 	| "give up a uid that a restored registry lacks"
 	| "give up a uid that an empty registry lacks"
 	| "give up an owner that no deployment is known to store"
+	| "give one attempt the whole deadline"
 	| "ignore what was announced to the former holder"
 	| "keep deletions that wait for ever"
 	| "keep reports from the holder of the shard"

@@ -223,6 +223,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "opens a stream at the registered address soon if no running server responds, however long it pauses",
 		},
 	},
+	"give one attempt the whole deadline": {
+		rule: "A call does not wait for a server that hangs while another one may respond.",
+		test: {
+			file: "registry/balanced-transport.test.ts",
+			name: "repeats at another one a call to a server that hangs, within its deadline, and avoids that server",
+		},
+	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
 		seed: 320,

@@ -26,9 +26,13 @@ export interface AddressChoiceOptions {
 /** How long an address is avoided, by the number of failures in a row. */
 const avoidance = { baseMs: 500, maxMs: 30_000 } as const;
 
-/** Failures in a row, and until when the address is avoided, on the monotonic clock. */
+/** How long an address that was avoided is left to the call that tries it again. */
+const retrialMs = 2_000;
+
+/** Failures in a row, when the last one was, and until when the address is avoided, on the monotonic clock. */
 interface Avoided {
 	readonly failures: number;
+	readonly failedMs: number;
 	readonly untilMs: number;
 }
 
@@ -39,6 +43,9 @@ interface Avoided {
  * Invariant: a wrong list does no harm that lasts. Once none of the running servers has responded last time, the registered
  * address is one of them: the one that was tried longest ago is next. In turns, it might never be: calls that are rare find
  * one of the others whose time is over each time.
+ *
+ * Avoidance ends with a response. When its time is over, one call tries the address again, and the others wait for what
+ * becomes of that: a server that hangs holds up one call, not all that would go there until it fails.
  */
 export class AddressChoice {
 	readonly #options: AddressChoiceOptions;
@@ -62,7 +69,19 @@ export class AddressChoice {
 			!isPlanted("prefer servers that do not respond to the registered address");
 		const available = isListWrong ? undefined : untried.find((address) => untilMs(address) <= now);
 		const [first] = untried.sort((a, b) => untilMs(a) - untilMs(b));
-		return available ?? first ?? registered;
+		const address = available ?? first ?? registered;
+		const avoided = this.#avoided.get(address);
+		if (avoided !== undefined) {
+			const until = Math.max(avoided.untilMs, now + retrialMs);
+			this.#avoided.set(address, { ...avoided, untilMs: until });
+		}
+		return address;
+	}
+
+	/** Whether a running server is left that was not tried, and has not failed last time. */
+	hasResponsive(tried: ReadonlySet<string>): boolean {
+		const { running } = this.#options.addresses();
+		return running.some((address) => !tried.has(address) && !this.#avoided.has(address));
 	}
 
 	/** Whether an address is left that was not tried. */
@@ -77,8 +96,8 @@ export class AddressChoice {
 		this.#learn(header);
 	}
 
-	/** A call at the address has failed. Returns whether another server may respond. */
-	failed(address: string, failure: unknown): boolean {
+	/** A call at the address, which began at `startMs`, has failed. Returns whether another server may respond. */
+	failed(address: string, failure: unknown, startMs: number): boolean {
 		const { code, metadata } = ConnectError.from(failure);
 		const isFromDeployment = this.#learn(metadata);
 		const deleted = metadata.get(deletedHeader);
@@ -95,10 +114,11 @@ export class AddressChoice {
 			this.#avoided.delete(address);
 			return isStopping && code === Code.Unavailable;
 		}
-		if (code === Code.Unavailable || code === Code.DeadlineExceeded) {
-			this.#avoid(address);
+		const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded;
+		if (isSilent) {
+			this.#avoid(address, startMs);
 		}
-		return code === Code.Unavailable;
+		return isSilent;
 	}
 
 	/** Returns whether the header names the running servers: it is from one of them. */
@@ -110,16 +130,22 @@ export class AddressChoice {
 		return value !== null;
 	}
 
-	#avoid(address: string): void {
+	#avoid(address: string, startMs: number): void {
 		const { clock, addresses } = this.#options;
-		const failures = (this.#avoided.get(address)?.failures ?? 0) + 1;
-		const untilMs = clock.monotonic() + backoffDelayMs(avoidance, failures);
+		const before = this.#avoided.get(address);
+		if (before !== undefined && startMs < before.failedMs) {
+			// The calls that one short stall has met count as one failure.
+			return;
+		}
+		const failures = (before?.failures ?? 0) + 1;
+		const failedMs = clock.monotonic();
+		const untilMs = failedMs + backoffDelayMs(avoidance, failures);
 		const { running, registered } = addresses();
 		for (const known of this.#avoided.keys()) {
 			if (known !== registered && !running.includes(known)) {
 				this.#avoided.delete(known);
 			}
 		}
-		this.#avoided.set(address, { failures, untilMs });
+		this.#avoided.set(address, { failures, failedMs, untilMs });
 	}
 }

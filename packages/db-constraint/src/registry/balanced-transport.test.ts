@@ -18,11 +18,17 @@ import { createBalancedTransport } from "./balanced-transport.ts";
 
 const [a, b, c, registered] = ["http://a", "http://b", "http://c", "http://registered"] as const;
 
-/** How a server responds: `undefined` if it can't be reached. */
-type Behavior = (() => { readonly header?: string; readonly failure?: ConnectError }) | undefined;
+/** How a server responds to a call with a timeout: `undefined` if it can't be reached. */
+type Behavior =
+	| ((timeoutMs?: number) => { readonly header?: string; readonly failure?: ConnectError })
+	| undefined;
 
 /** A deployment whose servers behave as given, and the addresses that were called, in their order. */
-function deployment(servers: Record<string, Behavior>, running: readonly string[] = []) {
+function deployment(
+	servers: Record<string, Behavior>,
+	running: readonly string[] = [],
+	stall: Promise<void> = Promise.resolve(),
+) {
 	const clock = new FakeClock();
 	const called: string[] = [];
 	const known = { running };
@@ -31,7 +37,10 @@ function deployment(servers: Record<string, Behavior>, running: readonly string[
 		async unary(method, _signal, timeoutMs) {
 			called.push(address);
 			timeouts.push(timeoutMs);
-			const { header, failure } = servers[address]?.() ?? { failure: unreachable() };
+			await stall;
+			const { header, failure } = servers[address]?.(timeoutMs) ?? {
+				failure: unreachable(),
+			};
 			const headers = new Headers(header === undefined ? {} : { [endpointsHeader]: header });
 			if (failure !== undefined) {
 				throw new ConnectError(failure.rawMessage, failure.code, headers);
@@ -100,6 +109,16 @@ const responds = (...running: readonly string[]) => {
 	return () => ({ header: encodeEndpoints(running) });
 };
 
+/** Responds after that time, or not in time. */
+const takes = (clock: () => FakeClock, ms: number, ...running: readonly string[]) => {
+	return (timeoutMs = Number.POSITIVE_INFINITY) => {
+		clock().advance(Math.min(ms, timeoutMs));
+		return ms > timeoutMs
+			? { failure: new ConnectError("no response in time", Code.DeadlineExceeded) }
+			: { header: encodeEndpoints(running) };
+	};
+};
+
 const fails = (code: Code, ...running: readonly string[]) => {
 	return () => ({ header: encodeEndpoints(running), failure: new ConnectError("no", code) });
 };
@@ -158,7 +177,75 @@ describe("a transport to the servers of a deployment", () => {
 			"no server responds",
 		);
 		expect(called).toEqual([a, b, c]);
-		expect(timeouts).toEqual([1_000, 600, 600]);
+		expect(timeouts).toEqual([334, 200, 600]);
+	});
+
+	it("repeats at another one a call to a server that hangs, within its deadline, and avoids that server", async () => {
+		const { client, called, clock, timeouts } = deployment(
+			{ [a]: takes(() => clock, Number.POSITIVE_INFINITY, a, b), [b]: responds(a, b) },
+			[a, b],
+		);
+		await client.reportReleases({}, { timeoutMs: 6_000 });
+		expect(called).toEqual([a, b]);
+		expect(timeouts).toEqual([2_000, 4_000]);
+		await client.reportReleases({}, { timeoutMs: 6_000 });
+		await client.reportReleases({}, { timeoutMs: 6_000 });
+		expect(called).toEqual([a, b, b, b]);
+	});
+
+	it("repeats what a server has ended by the timeout of its attempt", async () => {
+		const { client, called } = deployment(
+			{ [a]: fails(Code.DeadlineExceeded, a, b), [b]: responds(a, b) },
+			[a, b],
+		);
+		await client.reportReleases({}, { timeoutMs: 6_000 });
+		expect(called).toEqual([a, b]);
+	});
+
+	it.each([
+		["the only server", [a]],
+		["slow servers, once one of them has responded late", [a, b]],
+		["more slow servers, once one of them has responded late", [a, b, c]],
+	])("leaves the whole deadline to %s", async (_, running) => {
+		const slow = takes(() => clock, 5_000, ...running);
+		const { client, clock, timeouts } = deployment({ [a]: slow, [b]: slow, [c]: slow }, running);
+		const call = () =>
+			client.reportReleases({}, { timeoutMs: 6_000 }).then(
+				() => "a response",
+				() => "none",
+			);
+		const isOnly = running.length === 1;
+		expect(await call()).toBe(isOnly ? "a response" : "none");
+		const before = timeouts.length;
+		for (let calls = 0; calls < 20; calls++) {
+			expect(await call()).toBe("a response");
+			clock.advance(10_000);
+		}
+		expect(new Set(timeouts.slice(before))).toEqual(new Set([6_000]));
+	});
+
+	it("lets one call at a time try again a server that is no longer avoided", async () => {
+		const { client, called, clock } = deployment({ [b]: responds(a, b) }, [a, b]);
+		await client.reportReleases({});
+		expect(called).toEqual([a, b]);
+		clock.advance(1_000);
+		await Promise.all(Array.from({ length: 4 }, () => client.reportReleases({})));
+		expect(called.slice(2).filter((address) => address === a)).toHaveLength(1);
+	});
+
+	it("counts the calls that one stall has met as one failure", async () => {
+		const stall = Promise.withResolvers<void>();
+		const { client, called, clock } = deployment({ [b]: responds(a, b) }, [a, b], stall.promise);
+		const calls = Array.from({ length: 20 }, () => client.reportReleases({}));
+		clock.advance(100);
+		stall.resolve();
+		await Promise.all(calls);
+		called.length = 0;
+		// Twice as long as after the first failure.
+		clock.advance(1_000);
+		await client.reportReleases({});
+		await client.reportReleases({});
+		expect(called).toContain(a);
 	});
 
 	it("does not repeat after the deadline", async () => {

@@ -1,9 +1,10 @@
 import type { DescMessage, DescMethod, MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { StreamResponse, Transport } from "@connectrpc/connect";
+import { Code, ConnectError, type StreamResponse, type Transport } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
 import { endpointsHeader } from "../protocol/endpoints-header.ts";
 import { AddressChoice, type Addresses } from "./address-choice.ts";
+import { AttemptTimeouts } from "./attempt-timeouts.ts";
 
 /** Options of `createBalancedTransport`. */
 export interface BalancedTransportOptions {
@@ -26,19 +27,21 @@ export interface BalancedTransportOptions {
 const maxAttempts = 3;
 
 /**
- * A transport to all servers of a deployment. Calls go to them in turns. An address that can't be reached is avoided for
- * a while, and an idempotent call is repeated at the next one:
+ * A transport to all servers of a deployment. Calls go to them in turns. An address that can't be reached, or does not
+ * respond in time, is avoided for a while, and an idempotent call is repeated at the next one:
  *
  *     call ──▶ server a ──no response──▶ server b ──▶ response, with the servers that run
  *
  * - What a server of the deployment responds is final, unless it does not name itself among the running ones: it is
  *   starting or about to stop. All other responses that mean Unavailable are repeated.
- * - The deadline of a call holds for all its attempts.
+ * - The deadline of a call holds for all its attempts. While another running server could still respond, an attempt ends
+ *   after a third of the time left (`AttemptTimeouts`); the last one gets all of it.
  * - A stream is not repeated: its caller opens it again.
  */
 export function createBalancedTransport(options: BalancedTransportOptions): Transport {
 	const { connect, clock, ownEndpoints } = options;
 	const choice = new AddressChoice(options);
+	const timeouts = new AttemptTimeouts(clock);
 	const withEndpoints = (header: Parameters<Transport["unary"]>[3]) => {
 		const named = new Headers(header);
 		named.set(endpointsHeader, ownEndpoints());
@@ -51,24 +54,32 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 			for (;;) {
 				const address = choice.next(tried);
 				tried.add(address);
-				const leftMs = endMs === undefined ? undefined : Math.max(1, endMs - clock.monotonic());
+				const startMs = clock.monotonic();
+				const leftMs = endMs === undefined ? undefined : Math.max(1, endMs - startMs);
+				const mayFollow = isIdempotent(method) && tried.size < maxAttempts;
+				const attemptMs = leftMs && timeouts.next(leftMs, mayFollow && choice.hasResponsive(tried));
 				try {
 					const transport = connect(address);
 					const response = await transport.unary(
 						method,
 						signal,
-						leftMs,
+						attemptMs,
 						withEndpoints(header),
 						input,
 						contextValues,
 					);
 					choice.responded(address, response.header);
+					if (leftMs !== undefined) {
+						timeouts.responded(leftMs, clock.monotonic() - startMs);
+					}
 					return response;
 				} catch (failure) {
-					const mayRepeat = choice.failed(address, failure) && isIdempotent(method);
+					// The server may have ended the attempt itself, by the timeout that it was told.
+					const isCutOff =
+						attemptMs !== leftMs && ConnectError.from(failure).code === Code.DeadlineExceeded;
+					const mayRespond = choice.failed(address, failure, startMs) || isCutOff;
 					const hasTime = endMs === undefined || clock.monotonic() < endMs;
-					const isLast = tried.size === maxAttempts || !choice.hasOther(tried);
-					if (!mayRepeat || isLast || !hasTime || signal?.aborted) {
+					if (!mayFollow || !mayRespond || !choice.hasOther(tried) || !hasTime || signal?.aborted) {
 						throw failure;
 					}
 				}
@@ -76,6 +87,7 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 		},
 		async stream(method, signal, timeoutMs, header, input, contextValues) {
 			const address = choice.next(new Set());
+			const startMs = clock.monotonic();
 			try {
 				const transport = connect(address);
 				const response = await transport.stream(
@@ -86,9 +98,9 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 					input,
 					contextValues,
 				);
-				return withMessages(response, observed(choice, address, response));
+				return withMessages(response, observed(choice, { address, startMs }, response));
 			} catch (failure) {
-				choice.failed(address, failure);
+				choice.failed(address, failure, startMs);
 				throw failure;
 			}
 		},
@@ -121,7 +133,7 @@ function isIdempotent({ idempotency }: DescMethod): boolean {
 /** The messages of a stream. The first one shows that the address can be reached. */
 async function* observed<I extends DescMessage, O extends DescMessage>(
 	choice: AddressChoice,
-	address: string,
+	{ address, startMs }: { readonly address: string; readonly startMs: number },
 	response: StreamResponse<I, O>,
 ) {
 	let hasResponded = false;
@@ -134,7 +146,7 @@ async function* observed<I extends DescMessage, O extends DescMessage>(
 			yield each;
 		}
 	} catch (failure) {
-		choice.failed(address, failure);
+		choice.failed(address, failure, startMs);
 		throw failure;
 	}
 }
