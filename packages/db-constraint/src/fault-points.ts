@@ -29,6 +29,7 @@ export type FaultName =
 	| "drop the own source outside CHECKING"
 	| "drop versions that other deployments reference"
 	| "establish by versions that are not served"
+	| "establish for callers that have gone"
 	| "establish references to copies"
 	| "establish without recording the types"
 	| "follow no deployment whose shard was gained"

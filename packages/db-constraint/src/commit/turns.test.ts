@@ -51,3 +51,34 @@ it("runs actions that share a key one after the other in the order of their call
 		}),
 	);
 });
+
+it("removes a waiting action at once if its signal aborts, and nothing overtakes those before it", async () => {
+	const turns = new Turns();
+	const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const ran: string[] = [];
+	const act = (name: string, ends?: Promise<void>) => async () => {
+		ran.push(name);
+		await ends;
+	};
+	const caller = new AbortController();
+	const running = turns.run(["a"], act("running", first.promise), caller.signal);
+	const before = turns.run(["a"], act("before", second.promise));
+	const gone = turns.run(["a", "b"], act("gone"), caller.signal);
+	const behind = turns.run(["a"], act("behind"));
+	const beside = turns.run(["b"], act("beside"));
+	while (ran.length === 0) {
+		await null;
+	}
+	caller.abort(new Error("the caller has gone"));
+	await expect(gone).rejects.toThrow("the caller has gone");
+	await expect(turns.run(["c"], act("late"), caller.signal)).rejects.toThrow("the caller has gone");
+	await beside;
+	expect(ran).toEqual(["running", "beside"]);
+	first.resolve();
+	await running;
+	expect(ran).toEqual(["running", "beside", "before"]);
+	second.resolve();
+	await Promise.all([before, behind]);
+	expect(ran).toEqual(["running", "beside", "before", "behind"]);
+	expect(turns.size).toBe(0);
+});

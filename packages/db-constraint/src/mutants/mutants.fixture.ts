@@ -223,6 +223,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "opens a stream at the registered address soon if no running server responds, however long it pauses",
 		},
 	},
+	"establish for callers that have gone": {
+		rule: "An establishment whose caller has gone is not begun.",
+		test: {
+			file: "protocol/schema-mixin-service.test.ts",
+			name: "does not begin what callers that have gone wanted to establish, and completes a commit in progress",
+		},
+	},
 	"give one attempt the whole deadline": {
 		rule: "A call does not wait for a server that hangs while another one may respond.",
 		test: {

@@ -48,7 +48,10 @@ const batchSize = 24;
  * @param caller - the caller on whose behalf the deployment references. Default: the deployment itself, which
  *   may name all targets.
  * @param options - `isOfUser`: whether a user references the targets, so that their versions must be served; `schema`: the
- *   number of the schema of the deployment.
+ *   number of the schema of the deployment; `signal`: aborts when the caller has gone. Then nothing more is begun, and what
+ *   waits for its turn leaves the queue: the caller repeats the call, and would wait behind its own earlier ones. A commit
+ *   in progress is completed. Default: never.
+ * @throws The reason of the signal if that aborts before everything is established.
  * @throws Refused FailedPrecondition if a user names a target in a version that is not served.
  * @throws ConnectError PermissionDenied if the caller may not name a target; FailedPrecondition if a target is
  *   missing, or being deleted and not held; Unavailable if the deployment was deleted, while a deletion of one is being
@@ -59,7 +62,7 @@ export async function establishSources(
 	from: Deployed,
 	targets: readonly EstablishReferencesRequest_Target[],
 	caller: Caller | undefined,
-	{ isOfUser, schema }: Pick<Establishment, "isOfUser" | "schema"> = notOfUser,
+	{ isOfUser, schema, signal }: Omit<Establishment, "targets"> = notOfUser,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	if (caller !== undefined && targets.some(({ heldUid }) => heldUid !== "")) {
 		throw new ConnectError(
@@ -70,7 +73,7 @@ export async function establishSources(
 	const decide = decideTargets(caller, targets);
 	const established: EstablishReferencesResponse_Established[] = [];
 	for (let at = 0; at < targets.length; at += batchSize) {
-		const some = { targets: targets.slice(at, at + batchSize), isOfUser, schema };
+		const some = { targets: targets.slice(at, at + batchSize), isOfUser, schema, signal };
 		established.push(...(await establishSome(context, from, some, decide)));
 	}
 	return established;
@@ -82,6 +85,8 @@ interface Establishment {
 	readonly isOfUser: boolean;
 	/** The number of the schema of the deployment that references them; 0 if it is not known. */
 	readonly schema: bigint;
+	/** Aborts when the caller has gone. */
+	readonly signal?: AbortSignal | undefined;
 }
 
 const notOfUser = { isOfUser: false, schema: 0n } as const;
@@ -93,12 +98,15 @@ async function establishSome(
 	decide: DecideWithStored,
 ): Promise<EstablishReferencesResponse_Established[]> {
 	const { runtime, limits, establishments } = context;
+	const { signal } = some;
 	const names = some.targets.flatMap(({ key }) => (key === undefined ? [] : [shadowName(key)]));
 	for (let left = limits.maxAttempts; left > 0; left--) {
 		try {
 			// Otherwise, of many that wait for one write to the disk, one would succeed, and the others try again.
-			const established = await establishments.run(names, () =>
-				tryToEstablish(context, from, some, decide),
+			const established = await establishments.run(
+				names,
+				() => tryToEstablish(context, from, some, decide),
+				signal,
 			);
 			if (established !== undefined) {
 				return established;
@@ -110,7 +118,8 @@ async function establishSome(
 			}
 			await context.dropped.assertNotDroppedNow(from.uid);
 		}
-		await sleep(runtime.clock, (limits.maxRetryDelayMs / 20) * (0.5 + runtime.random.next()));
+		const delayMs = (limits.maxRetryDelayMs / 20) * (0.5 + runtime.random.next());
+		await sleep(runtime.clock, delayMs, signal);
 	}
 	throw new ConnectError(
 		"the targets changed during every attempt: retry the request",

@@ -2,6 +2,7 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createInProcessTransport } from "@plinth/in-process";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
+import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing } from "../../testdata/types.ts";
 import { anyone } from "../lab/anyone.fixture.ts";
@@ -74,5 +75,61 @@ describe("the schema mixin service", () => {
 			{ rule: OnDelete.BLOCK, blockers: [], hiddenBlockers: 1 },
 			{ rule: OnDelete.BLOCK, blockers: [{ name: "other" }], hiddenBlockers: 0 },
 		]);
+	});
+
+	it("does not begin what callers that have gone wanted to establish, and completes a commit in progress", async () => {
+		const lab = new Lab(1);
+		let commits = 0;
+		let lasts: Promise<void> | undefined;
+		const alpha = await lab.add(
+			{ name: "alpha", service: "alpha", region: "r1", types: [Thing] },
+			(backend) =>
+				decorateBackend(backend, {
+					commit: async (mutations, options) => {
+						commits += lasts === undefined ? 0 : 1;
+						await lasts;
+						return backend.commit(mutations, options);
+					},
+				}),
+		);
+		const beta = await lab.add({ name: "beta", service: "beta", region: "r1", types: [Thing] });
+		const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
+		for (const name of names) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		const call = (targets: readonly string[], signal?: AbortSignal) =>
+			lab.client(beta, alpha).establishReferences(
+				{
+					route: { from: { uid: beta.info.uid, service: "beta" }, toUid: alpha.info.uid },
+					targets: targets.map((name) => ({
+						key: lab.keyOf(alpha, thing(name).id ?? expect.fail("it has an ID")),
+						rules: [OnDelete.BLOCK],
+					})),
+				},
+				...(signal ? [{ signal }] : []),
+			);
+		// Their shadows exist from now on, so that one commit establishes up to 24 of them.
+		await lab.run(call(names));
+		const sources = async () => (await alpha.shadow(alpha.id(Thing, "t0")))?.sources ?? [];
+		const [before] = await sources();
+		const caller = new AbortController();
+		const ends = Promise.withResolvers<void>();
+		lasts = ends.promise;
+		const gone = Promise.allSettled([
+			call(names, caller.signal),
+			...names.map((name) => call(["t0", name], caller.signal)),
+		]);
+		await lab.pass(1_000);
+		caller.abort();
+		const waits = call(["t0"]);
+		await lab.pass(1_000);
+		ends.resolve();
+		await lab.run(waits);
+		for (const { status } of await lab.run(gone)) {
+			expect(status).toBe("rejected");
+		}
+		expect(commits).toBe(2);
+		const [after] = await sources();
+		expect(after?.establishment).not.toBe(before?.establishment);
 	});
 });

@@ -52,7 +52,9 @@ export function createSchemaMixinService(
 		establishReferences: ({ route, targets, caller, schema }, call) =>
 			respond(context, call, { route, count: targets.length }, async (from) => {
 				const onBehalfOf = await receivedCaller(context, from, caller);
-				const options = { isOfUser: caller?.caller.case === "user", schema };
+				const isOfUser = caller?.caller.case === "user";
+				const signal = isPlanted("establish for callers that have gone") ? undefined : call.signal;
+				const options = { isOfUser, schema, signal };
 				return {
 					established: await establishSources(context, from, targets, onBehalfOf, options),
 				};
