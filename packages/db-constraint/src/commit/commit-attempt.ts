@@ -5,6 +5,7 @@ import {
 	CasFailure,
 	type CommitOptions,
 	type CommitResult,
+	defaultStorageLimits,
 	type Mutation,
 	WrongUid,
 } from "@plinth/storage";
@@ -24,6 +25,7 @@ import { assertDescriptor } from "../schema/descriptor-record.ts";
 import { displayKey, keyOf, keyString } from "../shadow/resource-key.ts";
 import { isHeld, newShadow, referencesFinalizer, shadowName } from "../shadow/shadow.ts";
 import { ResourceShadow, type StoredShadow } from "../shadow/shadow-records.ts";
+import { assertUid } from "../succession/deployment-record.ts";
 import { assertMayDelete } from "../succession/succession.ts";
 import { CommitPlan, type ShadowEdit } from "./commit-plan.ts";
 import { isConflict } from "./conflict.ts";
@@ -36,6 +38,9 @@ import {
 	withStoredFinalizer,
 } from "./removals.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
+
+/** The asserts that a commit gets once its references are established: of the descriptor, and of the own uid. */
+const assertsOfEstablishing = 2;
 
 /** One attempt at a commit: reads everything it depends on, and asserts that in the commit. */
 export class CommitAttempt {
@@ -102,7 +107,7 @@ export class CommitAttempt {
 				}
 			}
 		}
-		await this.#references.establish();
+		await this.#references.establish(() => this.#assertFits());
 		this.#plan.assert("descriptor", await assertDescriptor(this.#context));
 		return this.#commit();
 	}
@@ -139,10 +144,34 @@ export class CommitAttempt {
 		return failure.mutations.flatMap((index) => this.#positions[index] ?? []);
 	}
 
-	async #commit(): Promise<CommitResult> {
+	/**
+	 * Lets the storage refuse a commit with too many mutations before other deployments establish its references: that
+	 * takes them a commit for every few targets, and whoever repeats the write would repeat those. Most commits can't have
+	 * that many, and nothing is asked.
+	 *
+	 * @throws Exhausted, as the storage does.
+	 */
+	async #assertFits(): Promise<void> {
+		const most = this.#own.length + this.#plan.mostMutations + assertsOfEstablishing;
+		if (most <= defaultStorageLimits.mutations) {
+			return;
+		}
+		const later = [await assertDescriptor(this.#context), ...(await assertUid(this.#context))];
+		const planned = [...this.#planned(), ...later];
+		if (planned.length > defaultStorageLimits.mutations) {
+			await this.#context.backend.commit(planned, { ...this.#options, dryRun: true });
+		}
+	}
+
+	/** The mutations of the commit, those of the caller first. */
+	#planned(): readonly Mutation[] {
 		const own = this.#own.flatMap((mutation, at) => (mutation ? [{ mutation, at }] : []));
 		this.#positions = own.map(({ at }) => at);
-		const mutations = [...own.map(({ mutation }) => mutation), ...this.#plan.mutations()];
+		return [...own.map(({ mutation }) => mutation), ...this.#plan.mutations()];
+	}
+
+	async #commit(): Promise<CommitResult> {
+		const mutations = this.#planned();
 		const { version, resources } = await this.#context.backend.commit(mutations, this.#options);
 		if (!this.#options.dryRun) {
 			this.#context.hints.released(releasesOf(this.#context, this.#references.released));

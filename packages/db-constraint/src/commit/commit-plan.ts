@@ -62,6 +62,11 @@ export class CommitPlan {
 		this.#asserts.set(key, mutation);
 	}
 
+	/** At least as many as there are mutations. */
+	get mostMutations(): number {
+		return this.#asserts.size + this.#edits.size;
+	}
+
 	/** All mutations of the commit other than those of the resources. */
 	mutations(): readonly Mutation[] {
 		const mutations = [...this.#asserts.values()];

@@ -468,9 +468,11 @@ export class ReferencePlan {
 	 * another deployment has taken over from one of them, which knows nothing of what is established with it, and the
 	 * record that this deployment has given up the uid under which they are established.
 	 *
-	 * @throws the errors of `establish` in `establish-references.ts`.
+	 * @param beforeEstablishing - awaited before other deployments change anything. Then the plan names each record that the commit
+	 *   changes or asserts, other than the descriptor and the deployment's own record.
+	 * @throws the errors of `establish` in `establish-references.ts`, and of `beforeEstablishing`.
 	 */
-	async establish(): Promise<void> {
+	async establish(beforeEstablishing?: () => Promise<void>): Promise<void> {
 		const { caller, dryRun } = this.#scope;
 		if (caller !== undefined) {
 			// References that are established are authorized by the same call.
@@ -485,6 +487,7 @@ export class ReferencePlan {
 			this.#plan.assert(`dropped ${uid}`, this.#context.dropped.notDropped(uid));
 		}
 		await this.#assertGuards();
+		await beforeEstablishing?.();
 		const toleratesMissing = this.#derivation !== undefined;
 		this.#established = await establish(this.#context, this.#foreign, caller, toleratesMissing);
 		if (isPlanted("read the guard after establishing")) {

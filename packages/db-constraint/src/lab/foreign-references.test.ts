@@ -4,6 +4,7 @@ import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, make } from "./lab.fixture.ts";
+import { hooked } from "./things.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
 type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
@@ -128,5 +129,44 @@ describe("references between deployments", () => {
 		expect((await alpha1.shadow(a))?.sources).toHaveLength(1);
 		await lab.pass(60_000);
 		expect(await alpha1.shadow(a)).toBeUndefined();
+	});
+
+	it("refuses a write with too many new targets before their deployment establishes any", async () => {
+		const called: string[] = [];
+		const lab = new Lab(
+			1,
+			{},
+			hooked(async (method) => void called.push(method)),
+		);
+		const types = { region: "r1", types: [Thing] };
+		const alpha = await lab.add({ name: "alpha", service: "alpha", ...types });
+		const beta = await lab.add({
+			...{ name: "beta", service: "beta", region: "r1" },
+			...{ types: [Widget], foreignTypes: [Thing] },
+		});
+		const names = Array.from({ length: 300 }, (_, at) => `t${at}`);
+		for (const name of names) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		const write = (count: number) =>
+			lab.run(
+				beta.write(widget(`w${count}`, { likes: names.slice(0, count).map((name) => to(name)) })),
+			);
+		const outcomes = new Set<boolean>();
+		// Targets that share a guard need one mutation: so more than 95 may fit.
+		for (const count of [300, ...Array.from({ length: 60 }, (_, at) => 80 + at)]) {
+			called.length = 0;
+			const outcome = await write(count).then(
+				() => "written",
+				(failure: unknown) => String(failure),
+			);
+			const isWritten = outcome === "written";
+			expect(outcome).toMatch(isWritten ? "" : /commit of \d+ mutations: at most 100 are allowed$/);
+			expect(called.filter((each) => each === "EstablishReferences")).toHaveLength(
+				isWritten ? 1 : 0,
+			);
+			outcomes.add(isWritten);
+		}
+		expect(outcomes.size).toBe(2);
 	});
 });
