@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Share } from "@plinth/controller";
+import type { Share, WorkHold } from "@plinth/controller";
 import {
 	OutgoingReferenceSchema,
 	ResourceKeySchema,
@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { Thing } from "../../testdata/types.ts";
 import { controllerClients } from "../lab/own-client.fixture.ts";
 import { createConstraints } from "../node/constraints.ts";
+import type { ConstraintLimits } from "../node/limits.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { shadowName } from "../shadow/shadow.ts";
@@ -21,12 +22,13 @@ const target = create(ResourceKeySchema, { group: "beta", kind: "Thing", name: "
 const deletion = { deploymentUid: "beta", target, targetUid: "01TARGET" };
 
 /** A server that holds no shard yet, whose controller accepts triggers. */
-async function withoutShards() {
+async function withoutShards(limits: Partial<ConstraintLimits> = {}) {
 	const backend = createMemoryBackend();
 	const constraints = createConstraints({
 		backend,
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
 		environment: localEnvironment("alpha", "alpha"),
+		limits,
 	});
 	const { context } = constraints;
 	const controller = createDbConstraintController({
@@ -35,7 +37,15 @@ async function withoutShards() {
 		whileRunning: () => () => {},
 	});
 	const end = new AbortController();
-	const share: Share = { holdOf: () => undefined, onChange: () => () => {} };
+	const held: { by?: WorkHold } = {};
+	const listeners = new Set<() => void>();
+	const share: Share = {
+		holdOf: () => held.by,
+		onChange: (listener) => {
+			listeners.add(listener);
+			return () => listeners.delete(listener);
+		},
+	};
 	const ends: Promise<unknown>[] = [];
 	onTestFinished(async () => {
 		end.abort();
@@ -64,6 +74,14 @@ async function withoutShards() {
 				}
 			};
 			ends.push(read());
+		},
+		/** The server holds all shards from now on, or none. */
+		hold(hold?: WorkHold) {
+			delete held.by;
+			Object.assign(held, hold && { by: hold });
+			for (const listener of listeners) {
+				listener();
+			}
 		},
 		/** What the controller does when it gains shards. */
 		async gain() {
@@ -108,5 +126,28 @@ describe("a server that gains shards", () => {
 		await gain();
 		await turn();
 		expect(named).toEqual([shadowName(target)]);
+	});
+});
+
+describe("a server that loses shards", () => {
+	it("makes room for deletions by those that it no longer controls", async () => {
+		const { context, named, reference, follow, listen, gain, hold } = await withoutShards({
+			deletionsPerDeployment: 1,
+		});
+		await reference();
+		follow();
+		await gain();
+		hold({ fence: undefined });
+		listen();
+		await turn();
+		const announce = async (targetUid: string) => {
+			context.hints.deleting({ ...deletion, targetUid });
+			await turn();
+			return named.splice(0).length;
+		};
+		expect(await announce("01FIRST")).toBe(1);
+		expect(await announce("01SECOND")).toBe(0);
+		hold();
+		expect(await announce("01SECOND")).toBe(1);
 	});
 });

@@ -124,7 +124,9 @@ class ShadowReconciler {
 	listen(share: Share, whileRunning: DbConstraintOptions["whileRunning"]): () => void {
 		const { context, hints } = this.#constraints;
 		this.#share = share;
+		this.#inbox.controlChanged();
 		const stops = [
+			share.onChange(() => this.#inbox.controlChanged()),
 			context.index.onChange((stored, change) => {
 				if (change === "stored") {
 					this.#acceptOwn(stored);
@@ -147,6 +149,7 @@ class ShadowReconciler {
 			whileRunning(share),
 			() => {
 				this.#share = undefined;
+				this.#inbox.controlChanged();
 			},
 		];
 		for (const stored of context.index.all()) {

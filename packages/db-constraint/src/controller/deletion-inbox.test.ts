@@ -108,4 +108,35 @@ describe("the inbox of deletions", () => {
 		}
 		expect(asked).toBeLessThan(11 * 5_000);
 	});
+
+	it("looks once for those that make room while none can, until one was tried or removed or the shards change", () => {
+		let asked = 0;
+		let isControlled = true;
+		const inbox = inboxOf({
+			perDeployment: 1_000,
+			isControlled: () => {
+				asked += 1;
+				return isControlled;
+			},
+		});
+		const addAll = (count: number) => {
+			const names = Array.from({ length: count }, () => `x${added++}`);
+			return names.filter((name) => inbox.add(deletionOf(name)) !== undefined).length;
+		};
+		let added = 0;
+		expect(addAll(2_000)).toBe(1_000);
+		expect(inbox.add(deletionOf("x0", "other"))).toBeDefined();
+		expect(asked).toBe(1_000);
+		inbox.delay(deletionOf("x1"), 1_000);
+		expect(addAll(1_000)).toBe(1);
+		expect(asked).toBe(3_000);
+		inbox.remove(deletionOf("x2"));
+		expect(addAll(1_000)).toBe(1);
+		expect(asked).toBe(4_000);
+		isControlled = false;
+		expect(addAll(1)).toBe(0);
+		inbox.controlChanged();
+		expect(addAll(1)).toBe(1);
+		expect(inbox.waiting("d")).toBe(901);
+	});
 });

@@ -25,7 +25,9 @@ interface Entry {
  *
  * Deletions may wait for ever. At the limit, those that would be missed least make room, a share of all at once, so that
  * they are seldom looked for: first those of names that another server controls, then those that are due last. Each is
- * announced again by the next holder query of its deployment. One that was never tried stays.
+ * announced again by the next holder query of its deployment. One that was never tried stays. If none can make room, none
+ * is looked for again before one was tried or removed, or this server controls other names: a busy deployment may announce
+ * thousands meanwhile.
  *
  * Targets of the same name in several regions share a name here, also with the shadow of a resource of this deployment.
  * An attempt at a deletion may change that shadow, and each change triggers another pass over the name. A deletion that
@@ -39,6 +41,8 @@ export class DeletionInbox {
 	readonly #options: DeletionInboxOptions;
 	readonly #byName = new Map<string, Map<string, Entry>>();
 	readonly #byDeployment = new Map<string, Set<Entry>>();
+	/** The deployments with as many deletions as possible, none of which can make room. */
+	readonly #crowded = new Set<string>();
 
 	constructor(options: DeletionInboxOptions) {
 		this.#options = options;
@@ -92,6 +96,7 @@ export class DeletionInbox {
 		const entry = this.#entry(deletion);
 		if (entry !== undefined) {
 			entry.dueMs = dueMs;
+			this.#crowded.delete(deletion.deploymentUid);
 		}
 		return entry !== undefined;
 	}
@@ -117,7 +122,13 @@ export class DeletionInbox {
 		const { name } = entry;
 		drop(this.#byName, name, entryKey(deletion));
 		drop(this.#byDeployment, deletion.deploymentUid, entry);
+		this.#crowded.delete(deletion.deploymentUid);
 		this.#options.onRemoved(deletion, name);
+	}
+
+	/** This server may control other names than before. */
+	controlChanged(): void {
+		this.#crowded.clear();
 	}
 
 	/** The number of waiting deletions of a deployment. */
@@ -126,6 +137,9 @@ export class DeletionInbox {
 	}
 
 	#makeRoom(deploymentUid: string): void {
+		if (this.#crowded.has(deploymentUid)) {
+			return;
+		}
 		const { perDeployment, isControlled } = this.#options;
 		const entries = [...(this.#byDeployment.get(deploymentUid) ?? [])];
 		const displaceable = entries
@@ -137,6 +151,9 @@ export class DeletionInbox {
 			.sort((a, b) => (a.dueMs === b.dueMs ? 0 : b.dueMs - a.dueMs));
 		for (const { deletion } of displaceable.slice(0, Math.ceil(perDeployment * displacedShare))) {
 			this.remove(deletion);
+		}
+		if (displaceable.length === 0) {
+			this.#crowded.add(deploymentUid);
 		}
 	}
 

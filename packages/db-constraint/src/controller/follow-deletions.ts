@@ -27,7 +27,7 @@ export async function followDeletions(
 	signal: AbortSignal,
 ): Promise<void> {
 	const { environment, runtime, logger } = context;
-	const { clock, random } = runtime;
+	const { clock, random, scheduler } = runtime;
 	const backoff = new Backoff({ ...restart, clock, random });
 	while (!signal.aborted) {
 		try {
@@ -52,6 +52,8 @@ export async function followDeletions(
 					const { target, targetUid } = event.value;
 					onDeletion({ deploymentUid, target, targetUid });
 				}
+				// Many may be in progress when the watch begins.
+				await scheduler.turn();
 			}
 		} catch (failure) {
 			if (!signal.aborted) {
