@@ -114,11 +114,10 @@ export class AddressChoice {
 			this.#avoided.delete(address);
 			return isStopping && code === Code.Unavailable;
 		}
-		const isSilent = code === Code.Unavailable || code === Code.DeadlineExceeded;
-		if (isSilent) {
+		if (code === Code.Unavailable || code === Code.DeadlineExceeded) {
 			this.#avoid(address, startMs);
 		}
-		return isSilent;
+		return code === Code.Unavailable;
 	}
 
 	/** Returns whether the header names the running servers: it is from one of them. */

@@ -262,6 +262,22 @@ describe("a transport to the servers of a deployment", () => {
 		expect(called).toEqual([a]);
 	});
 
+	it("does not repeat a call whose deadline is over by the timer, but not yet by the clock", async () => {
+		const failure = new ConnectError("no response in time", Code.DeadlineExceeded);
+		const { client, called, clock } = deployment(
+			{
+				[a]: (timeoutMs = 0) => {
+					clock.advance(timeoutMs - 0.5);
+					return { failure };
+				},
+				[registered]: responds(a),
+			},
+			[a],
+		);
+		await expect(client.reportReleases({}, { timeoutMs: 1_000 })).rejects.toThrow("in time");
+		expect(called).toEqual([a]);
+	});
+
 	it("does not repeat a call that is not idempotent", async () => {
 		const { transport, called } = deployment({}, [a, b]);
 		await expect(createClient(ResourceService, transport).write({})).rejects.toThrow(
