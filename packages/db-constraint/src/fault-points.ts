@@ -32,6 +32,8 @@ export type FaultName =
 	| "establish for callers that have gone"
 	| "establish references to copies"
 	| "establish without recording the types"
+	| "fail where the address of another server is malformed"
+	| "follow a meta deployment at an address that was corrected"
 	| "follow no deployment whose shard was gained"
 	| "foretell that what has lost its owners stays"
 	| "foretell the deletion of what is blocked"

@@ -464,6 +464,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "begins passes once its index has all that was committed before",
 		},
 	},
+	"fail where the address of another server is malformed": {
+		rule: "What is malformed in the registry stops no server.",
+		test: {
+			file: "registry/malformed-addresses.test.ts",
+			name: "stops nobody, is unknown until the address is corrected, and is followed then",
+		},
+	},
+	"follow a meta deployment at an address that was corrected": {
+		rule: "A registry view is complete again once a malformed address of a meta deployment was corrected.",
+		test: {
+			file: "registry/malformed-addresses.test.ts",
+			name: "is refused, and one that is stored can be deleted",
+		},
+	},
 	"follow no deployment whose shard was gained": {
 		rule: "The holder of the shard of a deployment's uid follows it.",
 		test: {

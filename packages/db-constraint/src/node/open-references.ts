@@ -291,7 +291,7 @@ class OpenReferences implements References {
 			return;
 		}
 		await this.#constraints.context.index.ready(ends);
-		this.#track(registry.run(this.#end.signal));
+		this.#track(registry.run(this.#end.signal).catch((failure) => this.#failed(failure)));
 		if (!isPlanted("serve before the other deployments are known")) {
 			await registry.ready(ends);
 		}
@@ -386,6 +386,13 @@ class OpenReferences implements References {
 	async close(): Promise<void> {
 		this.#end.abort(new Error("the server is stopping"));
 		await Promise.all(this.#running);
+	}
+
+	/** What must go on until the end has stopped. */
+	#failed(failure: unknown): void {
+		if (!this.#end.signal.aborted) {
+			this.#options.onFailure(failure);
+		}
 	}
 
 	/** `close` waits for it. Steps reject only when they are aborted. */

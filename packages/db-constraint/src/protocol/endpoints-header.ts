@@ -1,3 +1,5 @@
+import { isServerAddress } from "../registry/server-address.ts";
+
 /**
  * The header with which a deployment names its running servers, in each call of another deployment and in each response
  * to one: `version=17,http://a,http://b`. A response without it is not from the deployment, or from a server that is older
@@ -21,11 +23,12 @@ export function encodeEndpoints(addresses: Iterable<string>, version = ""): stri
 }
 
 /**
- * The addresses in a header; those are left out that are no URLs, or have another scheme than the registered address:
- * a credential that is meant for TLS must not be sent without it.
+ * The addresses in a header; those are left out that are no http or https URLs, or have another scheme than the registered
+ * address: a credential that is meant for TLS must not be sent without it.
  */
 export function decodeEndpoints(value: string, registeredAddress: string): readonly string[] {
-	const scheme = URL.parse(registeredAddress)?.protocol;
+	const isUsable = isServerAddress(registeredAddress);
+	const scheme = isUsable ? URL.parse(registeredAddress)?.protocol : undefined;
 	const addresses = value.split(",", maxEndpoints + 1).flatMap((text) => {
 		const url = URL.parse(text.trim());
 		return url !== null && url.protocol === scheme ? [url.origin] : [];

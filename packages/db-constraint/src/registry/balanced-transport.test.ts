@@ -352,6 +352,7 @@ describe("the addresses in a response", () => {
 		const value = "https://a:1, http://b:1,nonsense,,https://a:1,https://c:1/path";
 		expect(decodeEndpoints(value, "https://registered")).toEqual(["https://a:1", "https://c:1"]);
 		expect(decodeEndpoints("", "https://registered")).toEqual([]);
+		expect(decodeEndpoints("localhost:1,localhost:2", "localhost:7576")).toEqual([]);
 	});
 
 	it("follow the version of the storage, if it is named", () => {

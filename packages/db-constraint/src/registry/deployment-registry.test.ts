@@ -44,7 +44,7 @@ function registerAlpha(
 			service: "alpha",
 			region: "r1",
 			version: "v1",
-			address: "alpha-r1",
+			address: "http://alpha-r1",
 			...overrides,
 		},
 		descriptor: new ServiceDescriptor({ types: [Thing], service: "alpha" }),
@@ -223,11 +223,11 @@ describe("a registry", () => {
 		const { client } = await lab.start("meta", "r1");
 		const backend = createMemoryBackend({ runtime: systemRuntime });
 		const late = held(client, "list");
-		const second = registerAlpha(late.client, backend, { address: "moved" });
+		const second = registerAlpha(late.client, backend, { address: "http://moved" });
 		await late.reached;
 		const { registered } = await registerAlpha(client, backend);
 		late.release();
-		expect((await second).registered).toEqual({ ...registered, address: "moved" });
+		expect((await second).registered).toEqual({ ...registered, address: "http://moved" });
 		expect((await readDeploymentRecord(backend))?.uid).toBe(registered.uid);
 		expect(await namesAt(client)).toEqual(["alpha-r1", "meta-r1"]);
 	});

@@ -21,7 +21,8 @@ import { OwnRecovery, type OwnRecoveryOptions } from "./own-recovery.ts";
 import { OwnRegistration, type RegistryState } from "./own-registration.ts";
 import { RegistrationChecks } from "./registration-checks.ts";
 import { RegistryReports } from "./registry-report.ts";
-import { type OwnServers, RunningServers } from "./running-servers.ts";
+import { type NamedServers, type OwnServers, RunningServers } from "./running-servers.ts";
+import { connectAnywhere } from "./server-address.ts";
 import { UnusedRegistrations } from "./unused-registrations.ts";
 
 /** The timeout of a call to a meta deployment. */
@@ -84,12 +85,13 @@ export class DeploymentRegistry implements Environment {
 
 	constructor(options: DeploymentRegistryOptions) {
 		this.#options = options;
-		const { deployment, descriptor, metaAddresses, ownMeta, ownServers, connect } = options;
+		const { deployment, descriptor, metaAddresses, ownMeta, ownServers } = options;
 		const { backend, storageIncarnation, runtime, logger = silentLogger } = options;
 		const { dropped, isActive } = options;
 		if (ownMeta === undefined && metaAddresses.length === 0) {
 			throw new Error("a deployment needs the address of a meta deployment");
 		}
+		const connect = connectAnywhere(options.connect);
 		const isMeta = ownMeta !== undefined;
 		const onChange = () => this.#changed();
 		const running = new RunningServers();

@@ -13,6 +13,7 @@ import { isDeletedAt } from "./registration.ts";
 import { type RegistryReport, reportOf } from "./registry-report.ts";
 import { RegistryView } from "./registry-view.ts";
 import type { RunningServers } from "./running-servers.ts";
+import { isServerAddress } from "./server-address.ts";
 import { StoredView } from "./stored-view.ts";
 
 /** Options of a `FollowedRegistry`. */
@@ -25,7 +26,7 @@ export interface FollowedRegistryOptions {
 	readonly metaAddresses: readonly string[];
 	/** The resource service of this server, if this is a meta deployment. */
 	readonly ownMeta: (() => Client<typeof ResourceService>) | undefined;
-	/** Creates a transport to the internal listener of a deployment. */
+	/** Creates a transport to the internal listener of a deployment. Must not throw: see `connectAnywhere`. */
 	readonly connect: (address: string) => Transport;
 	/** The uids of the deleted deployments of which this one has dropped the sources. */
 	readonly dropped: () => ReadonlySet<string>;
@@ -48,6 +49,8 @@ export class FollowedRegistry {
 	readonly view = new RegistryView();
 	readonly sources: MetaSources;
 	readonly stored: StoredView;
+	/** The malformed addresses that are followed because they are in the view. */
+	readonly #malformed = new Set<string>();
 	#loaded: Promise<void> | undefined;
 	/** When the stored view was up to date, if it was loaded. */
 	#storedAsOf: Date | undefined;
@@ -112,12 +115,30 @@ export class FollowedRegistry {
 		}
 	}
 
-	/** Adds the meta deployments that are in the view. */
+	/**
+	 * Adds the meta deployments that are in the view. What one with a malformed address stores is as unknown as what one
+	 * stores that can't be reached: so it is a source too, which can't be read, until the address has been corrected.
+	 */
 	addFound(): void {
-		for (const { service, address, disabled } of this.view.deployments().values()) {
-			if (service === metaService && !disabled) {
-				this.#addAddress(address);
+		const { deployment, logger } = this.#options;
+		const found = [...this.view.deployments().values()].filter(
+			({ service, address, disabled }) =>
+				service === metaService && !disabled && address !== deployment.address,
+		);
+		for (const { name, address } of found) {
+			if (!isServerAddress(address) && this.sources.get(address) === undefined) {
+				this.#malformed.add(address);
+				logger.warn(
+					{ deployment: name, address },
+					"a meta deployment can't be followed: the address in its Deployment is not an http or https URL: correct it, or delete the Deployment",
+				);
 			}
+			this.#addAddress(address);
+		}
+		const addresses = new Set(found.map(({ address }) => address));
+		for (const address of this.#malformed.difference(addresses)) {
+			this.#malformed.delete(address);
+			this.sources.remove(address);
 		}
 	}
 

@@ -1,4 +1,5 @@
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import { followedTypes, followMeta, type MetaSource } from "./meta-source.ts";
 import type { FollowedType, RegisteredDeployment, RegistryView } from "./registry-view.ts";
 import type { FollowedSources } from "./stored-view.ts";
@@ -37,10 +38,9 @@ interface FollowedSource extends MetaSource {
 	isTold: boolean;
 }
 
-/** The sources by meta deployment, as of a revision of the view and a number of sources, which only grows. */
+/** The sources by meta deployment, as of a revision of the view. */
 interface GroupedSources {
 	readonly revision: number;
-	readonly size: number;
 	readonly groups: readonly (readonly FollowedSource[])[];
 	/** Those of the groups that were restored and are not complete. */
 	readonly recovering: readonly RecoveringMeta[];
@@ -53,6 +53,7 @@ interface GroupedSources {
 export class MetaSources {
 	readonly #options: MetaSourcesOptions;
 	readonly #sources = new Map<string, FollowedSource>();
+	/** Made again after a change of the view or of the sources. */
 	#grouped: GroupedSources | undefined;
 	/** Starts to follow a source. Set while they are followed. */
 	#follow: ((source: FollowedSource) => void) | undefined;
@@ -75,15 +76,14 @@ export class MetaSources {
 	get #current(): GroupedSources {
 		const { view } = this.#options;
 		const { revision } = view;
-		const { size } = this.#sources;
-		if (this.#grouped?.revision !== revision || this.#grouped.size !== size) {
+		if (this.#grouped?.revision !== revision) {
 			const byMeta = Map.groupBy(this.#sources.values(), ({ address }) => view.metaOf(address));
 			const groups = [...byMeta.values()];
 			const recovering = groups.flatMap((servers) => {
 				const meta = view.recovering(servers.map(({ address }) => address));
 				return meta === undefined ? [] : [{ meta, servers }];
 			});
-			this.#grouped = { revision, size, groups, recovering };
+			this.#grouped = { revision, groups, recovering };
 		}
 		return this.#grouped;
 	}
@@ -159,8 +159,27 @@ export class MetaSources {
 				isTold: false,
 			};
 			this.#sources.set(meta.address, source);
+			this.#grouped = undefined;
 			this.#follow?.(source);
 		}
+	}
+
+	/** Forgets a meta deployment at an address where it was never read. */
+	remove(address: string): void {
+		const source = this.#sources.get(address);
+		if (
+			source !== undefined &&
+			source.complete.size === 0 &&
+			!isPlanted("follow a meta deployment at an address that was corrected")
+		) {
+			this.#sources.delete(address);
+			this.#grouped = undefined;
+			source.again.abort(new Error("no meta deployment has this address any longer"));
+		}
+	}
+
+	#has(source: FollowedSource): boolean {
+		return this.#sources.get(source.address) === source;
 	}
 
 	/** Whether the meta deployment with a server at this address has been read since the start. */
@@ -215,24 +234,26 @@ export class MetaSources {
 		view.supersede(new Set(superseded.map(({ address }) => address)));
 	}
 
-	/** Follows all of them until the signal aborts. */
+	/** Follows all of them until the signal aborts. Rejects at once if a listener fails. */
 	async run(signal: AbortSignal): Promise<void> {
 		const following = new Set<Promise<void>>();
+		const failed = Promise.withResolvers<never>();
 		this.#follow = (source) => {
 			const follow = this.#run(source, signal).finally(() => following.delete(follow));
 			following.add(follow);
+			follow.catch(failed.reject);
 		};
 		for (const source of this.#sources.values()) {
 			this.#follow(source);
 		}
 		while (following.size > 0) {
-			await Promise.all(following);
+			await Promise.race([Promise.all(following), failed.promise]);
 		}
 		this.#follow = undefined;
 	}
 
 	async #run(source: FollowedSource, signal: AbortSignal): Promise<void> {
-		while (!signal.aborted) {
+		while (!signal.aborted && this.#has(source)) {
 			source.again = new AbortController();
 			await this.#followOnce(source, signal, source.again.signal);
 		}
@@ -273,7 +294,7 @@ export class MetaSources {
 		const { runtime, logger } = this.#options;
 		await sleep(runtime.clock, tellMs, signal).catch(() => {});
 		const [since] = source.brokenSinceMs.values();
-		if (since !== undefined && !source.isTold && !signal.aborted) {
+		if (since !== undefined && !source.isTold && !signal.aborted && this.#has(source)) {
 			source.isTold = true;
 			logger.warn(
 				{ meta: source.address, since: new Date(since) },

@@ -5,6 +5,7 @@ import {
 	ServiceSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { defineType, denied, labelProblem } from "@plinth/resource";
+import { isServerAddress } from "./server-address.ts";
 
 /** The service whose deployments store the types of this file. */
 export const metaService = "meta";
@@ -23,6 +24,9 @@ export const Deployment = defineType(DeploymentSchema, {
 			if (problem !== undefined) {
 				throw new Error(`${field} "${data[field]}" ${problem}`);
 			}
+		}
+		if (data.address !== "" && !isServerAddress(data.address)) {
+			throw new Error(`address "${data.address}" is not an http or https URL`);
 		}
 	},
 });

@@ -21,9 +21,9 @@ import { Deployment, metaService, metaTypes } from "./meta-types.ts";
 export interface StartOptions {
 	readonly backend?: StorageBackend;
 	readonly storageIncarnation?: string;
-	/** The addresses of the meta deployments that it knows. */
+	/** The addresses of the meta deployments that it knows, as `address`. */
 	readonly metas?: readonly string[];
-	/** Default: its name. */
+	/** A URL, or the host of one. Default: its name. */
 	readonly address?: string;
 	/** Where it listens, if `address` is that of a load balancer. That leads to the server which has used it longest. */
 	readonly directAddress?: string;
@@ -104,8 +104,10 @@ export class RegistryLab {
 	/** Starts a deployment as a server does, and waits only until others can call it: it is not registered yet. */
 	async begin(service: string, region: string, options: StartOptions = {}): Promise<Started> {
 		const runtime = systemRuntime;
-		const { address = `${service}-${region}`, storageIncarnation, version } = options;
-		const { controls = true, directAddress } = options;
+		const { storageIncarnation, version } = options;
+		const address = addressOf(options.address ?? `${service}-${region}`);
+		const directAddress = options.directAddress && addressOf(options.directAddress);
+		const { controls = true } = options;
 		const kept = options.backend ?? createMemoryBackend({ runtime });
 		const local = this.#leasesOf(kept);
 		const leases = new SuspendableLeases(local);
@@ -123,7 +125,7 @@ export class RegistryLab {
 				...{ service, region, address },
 				...(directAddress && { directAddress }),
 				...(version && { version }),
-				metaAddresses: options.metas ?? ["meta-r1"],
+				metaAddresses: (options.metas ?? ["meta-r1"]).map(addressOf),
 				connect: (to) => this.#connect(to),
 				ownService: () => client ?? raise("the server is not open yet"),
 			},
@@ -176,7 +178,7 @@ export class RegistryLab {
 	async change(
 		meta: Started,
 		name: string,
-		fields: Partial<{ disabled: boolean; wantedVersion: string }>,
+		fields: Partial<{ address: string; disabled: boolean; wantedVersion: string }>,
 	): Promise<void> {
 		for (;;) {
 			const { resource } = await meta.client.read({ id: idOf(Deployment, name) });
@@ -204,13 +206,15 @@ export class RegistryLab {
 
 	/** A transport to the deployment that has the address at the time of a call. */
 	#connect(address: string): Transport {
+		// As the product's transport does, this throws where the address is no URL.
+		const { hostname } = new URL(address);
 		const now = () =>
 			this.#transports.get(address) ??
 			raise(new ConnectError(`${address} is down`, Code.Unavailable));
 		return {
 			unary: async (...args) => {
 				if (args[0].name === "ConfirmBlockades") {
-					await this.confirmations.get(address);
+					await this.confirmations.get(hostname);
 				}
 				if (args[0].name === "Read" && this.failingReads > 0) {
 					this.failingReads -= 1;
@@ -237,6 +241,11 @@ export async function whenKnown(registry: DeploymentRegistry, holds: () => boole
 			});
 		});
 	}
+}
+
+/** The address of a server that is named by its host, as addresses are registered. */
+function addressOf(named: string): string {
+	return named.includes("://") ? named : `http://${named}`;
 }
 
 function typesOf(service: string): readonly ResourceType[] {

@@ -177,7 +177,7 @@ describe("two restores of one backup that register at the same time", () => {
 		const first = await lab.start("beta", "r1", one);
 		// It has listed the registrations before the first one was among them.
 		const secondUid = await arrive(meta, "beta-r1-3", {
-			...{ storageIncarnation: "three", address: "third", predecessorUid: uid },
+			...{ storageIncarnation: "three", address: "http://third", predecessorUid: uid },
 		});
 		const { registry } = alpha;
 		await whenKnown(registry, () => registry.byUid(secondUid) !== undefined);
