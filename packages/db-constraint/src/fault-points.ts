@@ -16,6 +16,7 @@ export type FaultName =
 	| "complete a restored registry before all have reported"
 	| "complete a restored registry without any report"
 	| "complete the schema in one attempt"
+	| "confirm all references that are established again"
 	| "continue a pass after another schema was active"
 	| "control shadows only until the version is switched"
 	| "count references of resources that are irrevocably deleted"

@@ -62,6 +62,13 @@ import { RetryableConflict } from "./retryable-conflict.ts";
 /** The maximum number of new references that one commit derives. Each needs up to three mutations. */
 export const derivationBatchSize = 25;
 
+/**
+ * A shadow with more references gets no tasks to confirm those that are derived. A task is about as large as the reference,
+ * and all references may be established again before the first task is done: the shadow would not fit into a record. The
+ * target's deployment confirms them too, by a query, later.
+ */
+const maxConfirmedReferences = 250;
+
 /** The resources of this deployment that the commit creates and deletes, by `keyString`. */
 export interface CommitScope {
 	/** Created resources. */
@@ -506,7 +513,12 @@ export class ReferencePlan {
 			if (edit.next === undefined) {
 				throw new Error(`the references of ${edit.name} were not established`);
 			}
-			edit.next = withRecords(edit.next, added);
+			const { length } = edit.next.outgoing;
+			const isConfirmed =
+				this.#derivation === undefined ||
+				length + added.length <= maxConfirmedReferences ||
+				isPlanted("confirm all references that are established again");
+			edit.next = withRecords(edit.next, added, isConfirmed);
 		}
 	}
 

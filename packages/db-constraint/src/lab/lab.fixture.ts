@@ -76,9 +76,12 @@ export class Lab {
 	}
 
 	/** Replaces a deployment by a successor, whose storage has only the given resources, as they were stored. */
-	async succeed(before: LabDeployment, resources: readonly Resource[]): Promise<LabDeployment> {
+	async succeed(
+		before: LabDeployment,
+		resources: readonly Resource[],
+		backend = createMemoryBackend({ runtime: this.runtime }),
+	): Promise<LabDeployment> {
 		before.crash();
-		const backend = createMemoryBackend({ runtime: this.runtime });
 		for (const resource of resources) {
 			await backend.commit([{ op: "put", resource, expectedVersion: "" }]);
 		}

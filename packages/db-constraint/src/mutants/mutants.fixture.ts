@@ -464,6 +464,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "begins passes once its index has all that was committed before",
 		},
 	},
+	"confirm all references that are established again": {
+		rule: "A successor establishes its references again, however many one resource has.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "establishes as many references of one resource as its shadow can hold",
+		},
+	},
 	"fail where the address of another server is malformed": {
 		rule: "What is malformed in the registry stops no server.",
 		test: {

@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
 import type { ResourceName } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
-import { type Mutation, Refused } from "@plinth/storage";
+import { Exhausted, type Mutation, Refused } from "@plinth/storage";
 import { CommitPlan } from "../commit/commit-plan.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { type Derivation, ReferencePlan } from "../commit/reference-plan.ts";
@@ -20,7 +20,7 @@ import { assertDescriptor } from "./descriptor-record.ts";
  * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *
  * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets changed during
- * every attempt.
+ * every attempt; ResourceExhausted, naming the resource, if its references do not fit into its shadow.
  */
 export async function deriveReferences(
 	context: ConstraintContext,
@@ -66,6 +66,10 @@ export async function deriveReferences(
 			left = limits.maxAttempts + 1;
 			continue;
 		} catch (failure) {
+			if (failure instanceof Exhausted) {
+				const message = `the references of ${displayKey(keyOf(name, ""))} do not fit into its shadow: ${failure.message}`;
+				throw new Refused(Code.ResourceExhausted, message);
+			}
 			if (!(failure instanceof RetryableConflict || isConflict(failure))) {
 				throw failure;
 			}

@@ -5,18 +5,12 @@ import {
 	type DescriptorRecord,
 	DescriptorRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { type FamilyLike, familyKey, type ResourceName } from "@plinth/resource";
-import { Exhausted, type Mutation, Refused, wildcard } from "@plinth/storage";
+import { type FamilyLike, familyKey } from "@plinth/resource";
+import { type Mutation, Refused, wildcard } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import {
-	displayKey,
-	type KeyLike,
-	keyOf,
-	localKeyString,
-	nameOfKey,
-} from "../shadow/resource-key.ts";
+import { type KeyLike, keyOf, localKeyString, nameOfKey } from "../shadow/resource-key.ts";
 import {
 	putRecord,
 	ResourceShadow,
@@ -112,7 +106,7 @@ export class SchemaPass {
 				const page = names.slice(at, at + limits.pageSize);
 				for (const { key } of page) {
 					await runtime.scheduler.turn();
-					await this.#derive(nameOfKey(key));
+					await deriveReferences(this.#context, nameOfKey(key));
 				}
 				after = page.at(-1)?.text ?? after;
 				const progress = { ...stored.value.progress, [key]: after };
@@ -130,19 +124,6 @@ export class SchemaPass {
 		return (
 			(await this.#replace(stored, { ...stored.value, complete: true, progress: {} })) !== undefined
 		);
-	}
-
-	/** @throws Refused ResourceExhausted if the references of a resource do not fit into its shadow. */
-	async #derive(name: ResourceName): Promise<void> {
-		try {
-			await deriveReferences(this.#context, name);
-		} catch (failure) {
-			if (failure instanceof Exhausted) {
-				const message = `the references of ${displayKey(keyOf(name, ""))} do not fit into its shadow: ${failure.message}`;
-				throw new Refused(Code.ResourceExhausted, message);
-			}
-			throw failure;
-		}
 	}
 
 	/** @throws Refused Unavailable if another schema has become active, which has its own pass. */

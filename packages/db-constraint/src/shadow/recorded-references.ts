@@ -88,15 +88,25 @@ export function recordEstablished(
 	return { reference, task };
 }
 
-/** The shadow with more references. Each target has one task to confirm it. */
-export function withRecords(shadow: Shadow, records: readonly PlannedRecord[]): Shadow {
+/**
+ * The shadow with more references. Each target has at most one task to confirm it.
+ *
+ * @param isConfirmed - whether the references get tasks to confirm them. If not, their targets have none afterwards.
+ */
+export function withRecords(
+	shadow: Shadow,
+	records: readonly PlannedRecord[],
+	isConfirmed: boolean,
+): Shadow {
 	const tasks = new Map<string | Task, Task>(
 		shadow.tasks.map((task) => [confirmedTarget(task) ?? task, task]),
 	);
 	for (const { reference, task } of records) {
 		if (task !== undefined) {
 			tasks.delete(textOf(reference.target));
-			tasks.set(confirmedTarget(task) ?? task, task);
+			if (isConfirmed || task.task.case !== "confirm") {
+				tasks.set(confirmedTarget(task) ?? task, task);
+			}
 		}
 	}
 	return {

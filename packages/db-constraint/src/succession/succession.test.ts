@@ -1,15 +1,25 @@
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid, referenceTo } from "@plinth/resource";
-import { decorateBackend, type StorageBackend } from "@plinth/storage";
+import {
+	createMemoryBackend,
+	decorateBackend,
+	type StorageBackend,
+	wildcard,
+} from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, LabDeployment, make, type TransportDecorator } from "../lab/lab.fixture.ts";
+import { hooked, thing, to, twoDeployments, widget } from "../lab/things.fixture.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
+import { ResourceShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
+
+const anywhere = { partition: wildcard, namespace: wildcard };
 
 const never = new AbortController().signal;
 
@@ -224,6 +234,45 @@ describe("a deployment whose storage was restored", () => {
 			lifecycle: Lifecycle.ACTIVE,
 			outgoing: [{ deploymentUid: alpha.info.uid }],
 		});
+	});
+
+	it("establishes as many references of one resource as its shadow can hold", async () => {
+		let isSilent = false;
+		const confirmations = hooked(async (method) => {
+			if (isSilent && method === "ConfirmBlockades") {
+				throw new ConnectError("the response is late", Code.Unavailable);
+			}
+		});
+		const limited = ({ runtime }: Lab) =>
+			createMemoryBackend({ runtime, limits: { resourceBytes: 40_000 } });
+		const { lab, alpha, beta } = await twoDeployments(confirmations, limited);
+		const names = Array.from({ length: 270 }, (_, at) => `t${at}`);
+		await lab.run(Promise.all(names.map((name) => alpha.write(thing(name)))));
+		const likes = names.map((name) => to(name));
+		for (let count = 30; count <= likes.length; count += 30) {
+			await lab.run(beta.write(widget("w", { likes: likes.slice(0, count) })));
+			await lab.pass(2_000);
+		}
+		const stored = await Promise.all(
+			[Widget.type, ResourceShadow.type].map((type) =>
+				beta.backend.list({ type, tenancy: anywhere, namePrefix: "" }),
+			),
+		);
+		const restored = stored
+			.flatMap(({ resources }) => [...resources])
+			.filter(({ id }) => id?.type?.kind === Widget.type.kind || id?.name.startsWith("s-"));
+		isSilent = true;
+		const after = await lab.succeed(beta, restored, limited(lab));
+		expect(await lab.run(establishOwn(after))).toBe(true);
+		const shadow = await after.shadow(after.id(Widget, "w"));
+		expect(shadow?.outgoing).toHaveLength(likes.length);
+
+		await lab.pass(120_000);
+		const sources = await Promise.all(
+			names.map(async (name) => (await alpha.shadow(alpha.id(Thing, name)))?.sources),
+		);
+		const own = sources.map((all) => all?.find((each) => each.deployment?.uid === after.info.uid));
+		expect(own).toMatchObject(names.map(() => ({ tentative: false })));
 	});
 
 	it("reports references to deleted targets", async () => {
