@@ -7,7 +7,12 @@ import { allSettings } from "./configuration/settings.ts";
 const page = readFileSync(new URL("../../../docs/operating.md", import.meta.url), "utf8");
 
 /** Flags of Node and of etcd's tools. */
-const ofOthers = ["--max-old-space-size", "--initial-cluster-token", "--force-new-cluster"];
+const ofOthers = [
+	"--max-old-space-size",
+	"--quota-backend-bytes",
+	"--initial-cluster-token",
+	"--force-new-cluster",
+];
 
 describe("the page on operating", () => {
 	it("names flags, variables and keys that exist", () => {
