@@ -43,6 +43,11 @@ export interface PeeringsOptions {
 	readonly wrongCredential?:
 		| ((call: HandlerContext, failure: ConnectError) => ConnectError)
 		| undefined;
+	/**
+	 * Called when a call of a peer was found to have a valid credential, before it does anything: from then on, the call can
+	 * count for the peer. Throws a ConnectError to refuse the call.
+	 */
+	readonly admit?: ((call: HandlerContext, peer: { readonly name: string }) => void) | undefined;
 	/** Reports the state of an Import in its status. A failure is logged, and tried again later. */
 	readonly report: ReportImport;
 }
@@ -90,7 +95,7 @@ export interface Peerings {
 export function createPeerings(options: PeeringsOptions): Peerings {
 	const { backend, references, registry, runtime, logger, connect, leases, report } = options;
 	const identity = new OwnIdentity(backend, options.identity, runtime);
-	const access = new PeerAccess(backend, identity, runtime);
+	const access = new PeerAccess(backend, identity, runtime, options.admit ?? (() => {}));
 	const credentials = new PeerCredentials(backend, identity, connect, runtime);
 	const importer = new Importer({
 		...{ backend, references, registry, identity, access, credentials, connect, leases },

@@ -13,6 +13,7 @@ import { exchangeOf } from "../listener/exchange.ts";
 import type { CallLimits } from "./call-limits.ts";
 import { healthChecks, sharedConnections, type TurnTaker } from "./event-loop-turns.ts";
 import { RateLimiter } from "./rate-limiter.ts";
+import { noteRefusedWhileRunning } from "./refused-while-running.ts";
 
 /** Why a gate refused a call. */
 export type Refusal =
@@ -40,7 +41,10 @@ export interface CallGateOptions {
 	readonly clock: Clock;
 	/** The maximum number of streams of a connection. */
 	readonly streamsPerConnection: number;
-	/** Full names of services that need no token and have their own limits: health. */
+	/**
+	 * Full names of services that need no token: those of health and of the cluster, whose responses are short or have limits
+	 * of their own, and that of peers, whose calls enter by `enterPeer`.
+	 */
 	readonly exempt: ReadonlySet<string>;
 	readonly onRefused: (refused: RefusedCall) => void;
 	/** Called with each call before its token is checked. @throws ConnectError Unauthenticated. */
@@ -157,6 +161,28 @@ export class CallGate {
 	};
 
 	/**
+	 * Admits a call of a peer to an exempt service, once its credential was checked: from then on, it counts for a subject of the
+	 * peer. Calls of others in flight do not make it refused, as they would one with a token: a refused acknowledgment ends a
+	 * stream. The share of each subject bounds how many calls a peer can add to them.
+	 *
+	 * @throws ConnectError ResourceExhausted.
+	 */
+	enterPeer(call: HandlerContext, { name }: { readonly name: string }): void {
+		const subject = `peer:${name}`;
+		try {
+			if (isStream(call)) {
+				this.#checkRoom(call);
+			}
+			this.#takeOfRate(call, subject);
+			this.#count(call, subject, undefined);
+		} catch (failure) {
+			noteRefusedWhileRunning(call.values);
+			throw failure;
+		}
+		takeTurnsAs(call, subject);
+	}
+
+	/**
 	 * Admits a watch of a set, beyond the first one, for which the call itself counts: it counts as a call towards the rate of
 	 * its subject, and as a stream until it has ended.
 	 *
@@ -192,14 +218,7 @@ export class CallGate {
 		const hasToken = access !== authorizer.tokenless;
 		const { connection } = exchangeOf(call.values);
 		this.#count(call, subject, hasToken ? undefined : connection);
-		const { turnKey } = connection;
-		const caller = hasToken ? subject : turnKey;
-		connection.caller ??= caller;
-		if (connection.caller !== caller) {
-			// The connection of a proxy or gateway: no caller's requests start in the turn of another.
-			connection.caller = sharedConnections;
-		}
-		call.values.set(takerKey, { caller, connection: turnKey });
+		takeTurnsAs(call, hasToken ? subject : connection.turnKey);
 		call.values.set(accessKey, access);
 		rememberAccess(call.values, authorizer, access);
 	}
@@ -312,6 +331,17 @@ export class CallGate {
 		this.#options.onRefused({ call, why, subject, error });
 		return error;
 	}
+}
+
+/** The rest of the call takes turns for the caller, and so do later requests on its connection if they are all the caller's. */
+function takeTurnsAs({ values }: HandlerContext, caller: TurnTaker["caller"]): void {
+	const { connection } = exchangeOf(values);
+	connection.caller ??= caller;
+	if (connection.caller !== caller) {
+		// The connection of a proxy or gateway: no caller's requests start in the turn of another.
+		connection.caller = sharedConnections;
+	}
+	values.set(takerKey, { caller, connection: connection.turnKey });
 }
 
 /** The name of a subject in messages. */

@@ -1,15 +1,10 @@
-import {
-	Code,
-	ConnectError,
-	type ContextValues,
-	createContextKey,
-	type HandlerContext,
-} from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
 import { exchangeOf } from "../listener/exchange.ts";
 import type { RefusedCall } from "./call-gate.ts";
 import { networkOf } from "./network-of.ts";
 import { type Rate, RateLimiter } from "./rate-limiter.ts";
+import { noteRefusedWhileRunning } from "./refused-while-running.ts";
 
 /** The rate of wrong credentials from one address: ten per second on average, a hundred after an idle period. */
 const wrongCredentialRate: Rate = { perSecond: 10, burst: 100 };
@@ -19,15 +14,6 @@ export interface WrongCredentialsOptions {
 	readonly clock: Clock;
 	/** Called with each call whose credential is wrong. */
 	readonly onRefused: (refused: RefusedCall) => void;
-}
-
-const refusedKey = createContextKey(false, {
-	description: "whether the call was refused because of its credential",
-});
-
-/** Whether a call was passed to `onRefused` of `WrongCredentials`. */
-export function hadWrongCredential(values: ContextValues): boolean {
-	return values.get(refusedKey);
 }
 
 /**
@@ -46,7 +32,7 @@ export class WrongCredentials {
 
 	/** The error of a call whose credential was found to be wrong, which is counted. */
 	refuse(call: HandlerContext, failure: ConnectError): ConnectError {
-		call.values.set(refusedKey, true);
+		noteRefusedWhileRunning(call.values);
 		const isGranted = this.#rates.take(networkOf(exchangeOf(call.values).clientAddress));
 		const error = isGranted
 			? failure

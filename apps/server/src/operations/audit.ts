@@ -8,7 +8,7 @@ import type { CallObserver } from "@plinth/rpc-server";
 import type { Clock, Logger } from "@plinth/runtime";
 import { callerOf, type RefusedCall } from "../limits/call-gate.ts";
 import { type Rate, RateLimiter } from "../limits/rate-limiter.ts";
-import { hadWrongCredential } from "../limits/wrong-credentials.ts";
+import { wasRefusedWhileRunning } from "../limits/refused-while-running.ts";
 
 /** The methods that store nothing: one checks a write without making it, the other one lets a stream go on. */
 const withoutWrites: ReadonlySet<DescMethod> = new Set([
@@ -37,8 +37,8 @@ export function auditWrites(logger: Logger): CallObserver {
 			}
 			return {
 				ended(failure) {
-					if (hadWrongCredential(values)) {
-						// As a call without a valid token: `auditRefusals`.
+					if (wasRefusedWhileRunning(values)) {
+						// As a call that a gate refuses: `auditRefusals`.
 						return;
 					}
 					const subject = callerOf(values)?.subject;

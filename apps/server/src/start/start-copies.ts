@@ -27,7 +27,7 @@ export interface Copies {
 interface CopiesParts
 	extends Pick<ValidatedOptions, "registry" | "peers">,
 		Pick<StartedStorage, "unconstrained" | "identity" | "leases" | "references">,
-		Pick<RequestLimits, "wrongCredentials">,
+		Pick<RequestLimits, "gate" | "wrongCredentials">,
 		Pick<Telemetry, "metrics"> {
 	/** The server's own interfaces. They are called only once there are imports. */
 	readonly interfaces: () => Pick<Interfaces, "trustedCloned">;
@@ -41,6 +41,7 @@ export function createCopies(context: StartContext, parts: CopiesParts): Copies 
 	const peerings = createPeerings({
 		...{ backend, references, identity, registry, leases, regional, runtime, logger },
 		connect: connectPeer(runtime.clock),
+		admit: (call, peer) => parts.gate.enterPeer(call, peer),
 		wrongCredential: (call, failure) => parts.wrongCredentials.refuse(call, failure),
 		report: reportImports({
 			writeStatus: (request, call) => parts.interfaces().trustedCloned.writeStatus(request, call),

@@ -31,6 +31,9 @@ export interface Peer {
 	readonly credentialHash: Uint8Array;
 }
 
+/** Admits a call of a peer, whose credential was checked. @throws ConnectError if it is refused. */
+export type AdmitPeer = (call: HandlerContext, peer: Pick<Peer, "name">) => void;
+
 /** Whether a stored resource is the record of a peer, and accepts a credential. */
 export function acceptsCredential(resource: Resource, credentialHash: Uint8Array): boolean {
 	const { record } = decodeShared(Record, resource).data;
@@ -65,12 +68,15 @@ export class PeerAccess {
 	readonly #records: PeeringRecords;
 	readonly #identity: OwnIdentity;
 	readonly #runtime: Runtime;
+	readonly #admit: AdmitPeer;
 
-	constructor(backend: StorageBackend, identity: OwnIdentity, runtime: Runtime) {
+	/** @param admit - called once with each call whose credential is valid, before anything is written. */
+	constructor(backend: StorageBackend, identity: OwnIdentity, runtime: Runtime, admit: AdmitPeer) {
 		this.#backend = backend;
 		this.#records = new PeeringRecords(backend, runtime);
 		this.#identity = identity;
 		this.#runtime = runtime;
+		this.#admit = admit;
 	}
 
 	/** Stores the hash of a new token for the peering, in place of a former one that was not used. */
@@ -142,21 +148,19 @@ export class PeerAccess {
 	}
 
 	/**
-	 * The peer that makes a call.
+	 * The peer that makes a call. Called once for each call, which it admits.
 	 *
-	 * @throws ConnectError Unauthenticated; FailedPrecondition with PeeringRemoved if its Peering was deleted.
+	 * @throws ConnectError Unauthenticated; FailedPrecondition with PeeringRemoved if its Peering was deleted; what refuses
+	 *   to admit the call.
 	 */
-	async authenticate({ requestHeader }: Pick<HandlerContext, "requestHeader">): Promise<Peer> {
-		const { peer } = await this.#authenticated(requestHeader.get(peerHeader));
+	async authenticate(call: HandlerContext): Promise<Peer> {
+		const { peer } = await this.#authenticated(call);
 		return peer;
 	}
 
 	/** Adds the next credential of the peer that makes a call. @throws as `authenticate`. */
-	async rotate(
-		{ requestHeader }: Pick<HandlerContext, "requestHeader">,
-		nextCredentialHash: Uint8Array<ArrayBuffer>,
-	): Promise<void> {
-		const { peer, stored } = await this.#authenticated(requestHeader.get(peerHeader));
+	async rotate(call: HandlerContext, nextCredentialHash: Uint8Array<ArrayBuffer>): Promise<void> {
+		const { peer, stored } = await this.#authenticated(call);
 		if (nextCredentialHash.length !== 32) {
 			throw new ConnectError("credential_hash must be a SHA-256", Code.InvalidArgument);
 		}
@@ -190,9 +194,9 @@ export class PeerAccess {
 	}
 
 	async #authenticated(
-		header: string | null,
+		call: HandlerContext,
 	): Promise<{ readonly peer: Peer; readonly stored: Stored<ExportingRecord> }> {
-		const sent = decodeCredential(header);
+		const sent = decodeCredential(call.requestHeader.get(peerHeader));
 		const stored = sent && (await this.#records.get("exporting", sent.peeringId, fromMemory));
 		const hash = hashOf(sent?.secret ?? "");
 		const isNext = stored !== undefined && isSameHash(stored.value.nextCredentialHash, hash);
@@ -203,6 +207,7 @@ export class PeerAccess {
 			);
 		}
 		const peer = await this.#peerOf(stored.value, stored.value.cluster, hash);
+		this.#admit(call, peer);
 		if (!isNext) {
 			return { peer, stored };
 		}
