@@ -110,6 +110,56 @@ describe("a connection with a stream that stalled", () => {
 	});
 });
 
+describe.each([
+	["plinth", false],
+	["plinth", true],
+	["node", false],
+	["node", true],
+] as const)(
+	"a connection whose client reads no bytes at all (http2 %s, after a GOAWAY: %s)",
+	(http2, goesAway) => {
+		it("is closed when it does not acknowledge a PING, although nothing more can be written", async () => {
+			let isClosed = false;
+			const serve: ExchangeHandler = (exchange, _request, response) => {
+				response.writeHead(200);
+				exchange.write(new Uint8Array(16_000_000))?.catch(() => {});
+				exchange.settled();
+			};
+			const { address, clock, exchanges, cuts } = await startListener(echoRouter({}), {
+				http2,
+				pages: { has: () => true, serve },
+				wrap: (handler) => (request, response) => {
+					request.connection.onceClosed(() => {
+						isClosed = true;
+					});
+					handler(request, response);
+				},
+			});
+			const socket = await openSocket(address);
+			const credit = Buffer.alloc(4);
+			credit.writeUInt32BE(100_000_000);
+			socket.write(openingOfHttp2(100_000_000));
+			socket.write(frame(0x8, 0, 0, credit));
+			socket.write(requestOfHttp2(1, "/page"));
+			socket.write(requestOfHttp2(3, "/page"));
+			if (goesAway) {
+				socket.write(frame(0x7, 0, 0, Buffer.alloc(8)));
+			}
+			await until(() => exchanges.open === 2);
+			for (let before = -1; before !== exchanges.pendingBytes; ) {
+				before = exchanges.pendingBytes;
+				await new Promise((resolve) => setTimeout(resolve, 200));
+			}
+			clock.advance(31_000);
+			expect(cuts).toEqual(["write_stall", "write_stall"]);
+			await new Promise((resolve) => setTimeout(resolve, 50));
+			expect(isClosed).toBe(false);
+			clock.advance(10_000);
+			await expect.poll(() => isClosed).toBe(true);
+		});
+	},
+);
+
 describe.each(["plinth", "node"] as const)("a connection of an agent (http2 %s)", (http2) => {
 	it("stays open when many of its clients have stalled, and is asked once", async () => {
 		const secrets = { accepts: () => true };
@@ -303,9 +353,10 @@ describe("short responses that are not read", () => {
 	});
 });
 
-/** How a client opens an HTTP/2 connection that allows no bytes of bodies. */
-function openingOfHttp2(): Buffer {
+/** How a client opens an HTTP/2 connection; one that allows no bytes of bodies, unless there is a window. */
+function openingOfHttp2(windowBytes = 0): Buffer {
 	const initialWindowSize = Buffer.of(0, 4, 0, 0, 0, 0);
+	initialWindowSize.writeUInt32BE(windowBytes, 2);
 	return Buffer.concat([
 		Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
 		frame(0x4, 0, 0, initialWindowSize),

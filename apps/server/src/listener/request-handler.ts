@@ -10,11 +10,11 @@ export interface HttpConnection {
 	/** Calls `listener` once, when the connection has closed. */
 	onceClosed(listener: () => void): void;
 	/**
-	 * Sends a PING. Calls `done` once: when the client has acknowledged it, or can't any more because it was not sent or the
-	 * connection has closed. Does nothing over HTTP/1.1.
+	 * Sends a PING, and calls `done` once: when the client has acknowledged it, or when the connection has closed. If it can't
+	 * be sent because the connection is ending, only the latter remains. Does nothing over HTTP/1.1.
 	 */
 	ping(done: () => void): void;
-	/** Closes the connection; over HTTP/2, with a GOAWAY of this code. */
+	/** Closes the connection, even if its client reads nothing; over HTTP/2, with a GOAWAY of this code. */
 	destroy(code: number): void;
 }
 

@@ -37,7 +37,7 @@ export class NodeServer implements Http2Server {
 		socket.unshift(head);
 		this.#server.once("session", (session) => {
 			const managed = manageConnection(session, clock, limits.idleMs, () => socket.destroy());
-			const connection = new SessionConnection(session, "encrypted" in socket);
+			const connection = new SessionConnection(session, socket, this.#options);
 			session.on("stream", (stream, headers, _flags, rawHeaders) =>
 				serveRequest(new NodeStream(connection, stream, headers, rawHeaders), handler),
 			);
@@ -61,10 +61,18 @@ class SessionConnection implements HttpConnection {
 	readonly isEncrypted: boolean;
 	readonly remoteAddress: string;
 	readonly #session: ServerHttp2Session;
+	readonly #socket: Socket;
+	readonly #options: Pick<Http2ServerOptions, "clock" | "limits">;
 
-	constructor(session: ServerHttp2Session, isEncrypted: boolean) {
+	constructor(
+		session: ServerHttp2Session,
+		socket: Socket,
+		options: Pick<Http2ServerOptions, "clock" | "limits">,
+	) {
 		this.#session = session;
-		this.isEncrypted = isEncrypted;
+		this.#socket = socket;
+		this.#options = options;
+		this.isEncrypted = "encrypted" in socket;
 		this.remoteAddress = session.socket.remoteAddress ?? "";
 	}
 
@@ -73,14 +81,21 @@ class SessionConnection implements HttpConnection {
 	}
 
 	ping(done: () => void): void {
-		if (this.#session.destroyed) {
-			done();
+		const session = this.#session;
+		const whenClosed = () => session.once("close", done);
+		if (session.destroyed) {
+			whenClosed();
 		} else {
-			this.#session.ping(() => done());
+			// It fails at once if the session is closing, which may take as long as the client likes.
+			session.ping((failure) => (failure === null ? done() : whenClosed()));
 		}
 	}
 
 	destroy(code: number): void {
+		const { clock, limits } = this.#options;
 		this.#session.destroy(undefined, code);
+		// Node closes the socket when the client has taken what was written before, which may be never.
+		const cut = clock.setTimer(limits.lingerMs, () => this.#socket.destroy());
+		this.#socket.once("close", () => cut.cancel());
 	}
 }
