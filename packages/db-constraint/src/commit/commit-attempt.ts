@@ -146,8 +146,8 @@ export class CommitAttempt {
 
 	/**
 	 * Lets the storage refuse a commit with too many mutations before other deployments establish its references: that
-	 * takes them a commit for every few targets, and whoever repeats the write would repeat those. Most commits can't have
-	 * that many, and nothing is asked.
+	 * takes them a commit for every few targets, and the same again when a client repeats the write. Most commits can't
+	 * have that many, and nothing is asked.
 	 *
 	 * @throws Exhausted, as the storage does.
 	 */
