@@ -302,7 +302,7 @@ export class ReferencePlan {
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
 		const mustReestablish = this.#mustReestablish(target);
-		const known = recorded.of(reference);
+		const known = inField(reference, recorded.of(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
 			known?.targetUid === "" ? known : missingReference(reference, known, runtime.clock);
@@ -593,4 +593,12 @@ function refuse(message: string): Refused {
 /** Whether a reference would block the deletion of a copy. That is not possible, and a held one stays, until its copy is gone. */
 function isBlockedCopy({ origin }: Resource, rule: OnDelete): boolean {
 	return origin !== undefined && rule === OnDelete.BLOCK && !isPlanted("reference copies by BLOCK");
+}
+
+/** The record of a reference that may be in another field by now. Only the holder has the path: nothing else changes. */
+function inField(
+	{ path }: Pick<LocatedReference, "path">,
+	known: OutgoingReference | undefined,
+): OutgoingReference | undefined {
+	return known === undefined || known.path === path ? known : { ...known, path };
 }

@@ -3,7 +3,10 @@ import { OriginSchema } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
-import { Lab, make } from "./lab.fixture.ts";
+import { keyOf } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { recordId } from "../shadow/shadow-records.ts";
+import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 import { hooked } from "./things.fixture.ts";
 
 type Init = Parameters<typeof create<typeof ThingSchema>>[1];
@@ -12,6 +15,8 @@ type WidgetInit = Parameters<typeof create<typeof WidgetSchema>>[1];
 const thing = (name: string, init: Init = {}) => make(Thing, name, create(ThingSchema, init));
 const widget = (name: string, init: WidgetInit = {}) =>
 	make(Widget, name, create(WidgetSchema, init));
+const shadowId = (deployment: LabDeployment, name: string) =>
+	recordId(shadowName(keyOf(deployment.id(Thing, name), deployment.info.region)));
 const to = (name: string, region = "") => ({ ...referenceTo({ type: Thing.type, name }), region });
 
 async function twoServices() {
@@ -46,6 +51,44 @@ describe("references between deployments", () => {
 		await lab.run(beta1.delete(beta1.id(Widget, "w")));
 		await lab.run(alpha1.delete(a));
 		expect(await alpha1.read(a)).toBeUndefined();
+	});
+
+	it("records the field to which a reference was moved, without a commit at its target", async () => {
+		const { lab, alpha1, alpha2 } = await twoServices();
+		await lab.run(Promise.all([alpha1.write(thing("here")), alpha2.write(thing("there"))]));
+		const user = alpha1.id(Thing, "user");
+		const fields = async () =>
+			(await alpha1.shadow(user))?.outgoing.map(({ path, target, targetUid }) => [
+				path,
+				target?.name,
+				targetUid !== "",
+			]);
+		const versions = () =>
+			Promise.all([
+				alpha1.backend.lookup(shadowId(alpha1, "here")),
+				alpha2.backend.lookup(shadowId(alpha2, "there")),
+			]).then((all) => all.map((each) => each?.version));
+		await lab.run(alpha1.write(thing("user", { likes: [to("here"), to("there", "r2")] })));
+		await lab.pass(1_000);
+		expect(await fields()).toEqual([
+			["likes", "here", true],
+			["likes", "there", true],
+		]);
+		const before = await versions();
+		expect(before).not.toContain(undefined);
+		const labels = { other: to("there", "r2") };
+		await lab.run(
+			alpha1.write(thing("user", { labels, place: { case: "shelf", value: to("here") } })),
+		);
+		await lab.pass(1_000);
+		expect(await fields()).toEqual(
+			expect.arrayContaining([
+				['labels["other"]', "there", true],
+				["shelf", "here", true],
+			]),
+		);
+		expect(await versions()).toEqual(before);
+		await expect(lab.run(alpha2.delete(alpha2.id(Thing, "there")))).resolves.toBeUndefined();
 	});
 
 	it("refuses a reference to a missing target, to a region without deployment, and to an unreachable one", async () => {

@@ -7,7 +7,10 @@ import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget } from "../../testdata/types.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
-import { readRecord } from "../shadow/shadow-records.ts";
+import { keyOf } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { readRecord, readShadow } from "../shadow/shadow-records.ts";
+import { replaceShadow } from "../shadow/shadow-update.ts";
 import { Lab, make } from "./lab.fixture.ts";
 import { oneDeployment, type ThingInit, thing, to } from "./things.fixture.ts";
 
@@ -148,6 +151,39 @@ describe("references without a target or without a schema", () => {
 		await lab.run(alpha.delete(id("late")));
 		await lab.pass(300_000);
 		expect(await alpha.read(id("late"))).toBeUndefined();
+	});
+
+	it("are reported with the field to which they were moved, since they were missing", async () => {
+		const { lab, alpha, id } = await olderStorage({ user: { likes: [to("late")] } });
+		const [before] = (await alpha.shadow(id("user")))?.outgoing ?? [];
+		expect(before).toMatchObject({ path: "likes", targetUid: "" });
+		const moved = thing("user", { labels: { x: to("late") } });
+		await lab.run(alpha.write({ ...moved, status: (await alpha.read(id("user")))?.status ?? {} }));
+		const path = 'labels["x"]';
+		expect((await alpha.shadow(id("user")))?.outgoing).toEqual([{ ...before, path }]);
+		await lab.pass(300_000);
+		const condition = (await alpha.read(id("user")))?.status.references?.conditions[0];
+		expect(condition?.message).toContain(`${path}: alpha.Thing default/default/late`);
+	});
+
+	it("keep the records of two fields apart that name the same target", async () => {
+		const { lab, alpha, id } = await olderStorage({
+			user: { likes: [to("x")], labels: { y: referenceTo({ type: Widget.type, name: "x" }) } },
+		});
+		const stored = await readShadow(alpha.backend, shadowName(keyOf(id("user"), "")));
+		const missing = stored?.shadow.outgoing ?? [];
+		expect(missing.map(({ path }) => path).sort()).toEqual(['labels["y"]', "likes"]);
+		const outgoing = missing.map((each, at) =>
+			at === 0 || each.missing === undefined
+				? each
+				: { ...each, missing: { ...each.missing, isKept: true } },
+		);
+		if (stored !== undefined) {
+			const { context } = alpha.current.constraints;
+			await lab.run(replaceShadow(context, stored, { ...stored.shadow, outgoing }));
+		}
+		await lab.pass(600_000);
+		expect((await alpha.shadow(id("user")))?.outgoing).toEqual(outgoing);
 	});
 
 	it("do not prevent other references from being cleared", async () => {

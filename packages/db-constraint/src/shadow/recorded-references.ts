@@ -136,6 +136,8 @@ export interface RecordedReference {
 	readonly rule: OnDelete;
 	/** The type that the reference names, if its field may not reference that type. */
 	readonly wrongType?: string | undefined;
+	/** The field. Of several records, that of this field is preferred. */
+	readonly path?: string | undefined;
 }
 
 /** The record of a reference in a shadow: see `RecordedReferences.of`. */
@@ -146,12 +148,12 @@ export function recordOf(
 	return new RecordedReferences(from.outgoing).of(reference);
 }
 
-/** The first records of a target, or of a target and a rule. */
+/** The records of a target, or of a target and a rule. */
 interface Records {
 	/** With a uid: the target exists. */
-	established?: OutgoingReference;
+	readonly established: OutgoingReference[];
 	/** Without a uid. */
-	missing?: OutgoingReference;
+	readonly missing: OutgoingReference[];
 }
 
 /**
@@ -176,7 +178,7 @@ export class RecordedReferences {
 
 	/** The reference to a target, if it has a uid. */
 	to(target: KeyLike): OutgoingReference | undefined {
-		return this.#byTarget.get(keyString(target))?.established;
+		return this.#byTarget.get(keyString(target))?.established[0];
 	}
 
 	/** Whether a field references this incarnation of its target already, by whatever rule. */
@@ -190,21 +192,19 @@ export class RecordedReferences {
 	}
 
 	/**
-	 * The record of a reference. A reference to a wrong type never has a target, but may have the same name and rule as one
-	 * that has.
+	 * The record of a reference, perhaps of another field. A reference to a wrong type never has a target, but may have the
+	 * same name and rule as one that has.
 	 */
-	of({ target, rule, wrongType }: RecordedReference): OutgoingReference | undefined {
-		const { established, missing } = this.#byReference.get(`${keyString(target)} ${rule}`) ?? {};
-		return wrongType === undefined ? (established ?? missing) : missing;
+	of({ target, rule, wrongType, path }: RecordedReference): OutgoingReference | undefined {
+		const records = this.#byReference.get(`${keyString(target)} ${rule}`);
+		const established = wrongType === undefined ? (records?.established ?? []) : [];
+		const all = established.length > 0 ? established : (records?.missing ?? []);
+		return all.find((each) => each.path === path) ?? all[0];
 	}
 }
 
 function addRecord(records: Map<string, Records>, key: string, each: OutgoingReference): void {
-	const known = records.get(key) ?? {};
+	const known = records.get(key) ?? { established: [], missing: [] };
 	records.set(key, known);
-	if (each.targetUid === "") {
-		known.missing ??= each;
-	} else {
-		known.established ??= each;
-	}
+	known[each.targetUid === "" ? "missing" : "established"].push(each);
 }
