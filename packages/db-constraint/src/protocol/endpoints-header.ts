@@ -1,4 +1,4 @@
-import { isServerAddress } from "../registry/server-address.ts";
+import { isServerAddress } from "./server-address.ts";
 
 /**
  * The header with which a deployment names its running servers, in each call of another deployment and in each response

@@ -4,6 +4,7 @@ import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/sche
 import type { RegistryEntry } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Logger, type Runtime, silentLogger } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
+import { connectAnywhere } from "../protocol/server-address.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { DeploymentClients } from "./deployment-clients.ts";
 import { type DeploymentConfiguration, ownAddresses } from "./deployment-configuration.ts";
@@ -21,8 +22,7 @@ import { OwnRecovery, type OwnRecoveryOptions } from "./own-recovery.ts";
 import { OwnRegistration, type RegistryState } from "./own-registration.ts";
 import { RegistrationChecks } from "./registration-checks.ts";
 import { RegistryReports } from "./registry-report.ts";
-import { type NamedServers, type OwnServers, RunningServers } from "./running-servers.ts";
-import { connectAnywhere } from "./server-address.ts";
+import { type OwnServers, RunningServers } from "./running-servers.ts";
 import { UnusedRegistrations } from "./unused-registrations.ts";
 
 /** The timeout of a call to a meta deployment. */

@@ -4,6 +4,7 @@ import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mi
 import type { Logger, Runtime } from "@plinth/runtime";
 import type { StorageBackend } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
+import { isServerAddress } from "../protocol/server-address.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
 import { unavailable } from "./meta-calls.ts";
 import type { MetaSource } from "./meta-source.ts";
@@ -13,7 +14,6 @@ import { isDeletedAt } from "./registration.ts";
 import { type RegistryReport, reportOf } from "./registry-report.ts";
 import { RegistryView } from "./registry-view.ts";
 import type { RunningServers } from "./running-servers.ts";
-import { isServerAddress } from "./server-address.ts";
 import { StoredView } from "./stored-view.ts";
 
 /** Options of a `FollowedRegistry`. */

@@ -5,9 +5,9 @@ import { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mi
 import { idOf, resourceOf } from "@plinth/resource";
 import { type Logger, silentLogger } from "@plinth/runtime";
 import { describe, expect, it, vi } from "vitest";
+import { connectAnywhere } from "../protocol/server-address.ts";
 import { Deployment, metaService } from "./meta-types.ts";
 import { RegistryLab, type Started, whenKnown } from "./registry-lab.fixture.ts";
-import { connectAnywhere } from "./server-address.ts";
 
 const timeout = 300_000;
 const id = idOf(Deployment, "meta-r2");

@@ -5,7 +5,7 @@ import {
 	ServiceSchema,
 } from "@plinth/proto/gen/plinth/meta/v1/meta_pb.js";
 import { defineType, denied, labelProblem } from "@plinth/resource";
-import { isServerAddress } from "./server-address.ts";
+import { isServerAddress } from "../protocol/server-address.ts";
 
 /** The service whose deployments store the types of this file. */
 export const metaService = "meta";
