@@ -198,6 +198,11 @@ export class Exchange implements ResponseListener {
 		return this.#isClosed;
 	}
 
+	/** The time, as of the last sweep, since which the client has read nothing of what is unread. */
+	get progressMs(): number {
+		return this.#progressMs;
+	}
+
 	/** The body of the request. */
 	get body(): RequestBody {
 		this.#body ??= new RequestBody(this.#request, () => {

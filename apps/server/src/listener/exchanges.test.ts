@@ -18,6 +18,9 @@ import { enveloped, openSession, openSocket, post, type RawCall } from "../raw-c
 import { startListener } from "../started-listener.fixture.ts";
 import { echoRouter } from "./echo-router.fixture.ts";
 import { exchangeOf } from "./exchange.ts";
+import { Exchanges } from "./exchanges.ts";
+import { defaultListenerLimits } from "./limits.ts";
+import type { HttpRequest, HttpResponse } from "./request-handler.ts";
 import type { ExchangeHandler } from "./rpc-handler.ts";
 
 const read = "/plinth.resource.v1.ResourceService/Read";
@@ -231,6 +234,39 @@ describe("unread bytes of plain HTTP", () => {
 		expect(exchanges.pendingBytes).toBe(0);
 	});
 });
+
+describe("of unread bytes of plain HTTP beyond the total limit", () => {
+	it("those of a client that reads are not the first to be ended, although it began before the others", () => {
+		const clock = new FakeClock();
+		const limits = { ...defaultListenerLimits, pendingBytes: 45_000 };
+		const exchanges = new Exchanges({ clock, logger: silentLogger, limits });
+		const begin = () => {
+			const exchange = exchanges.begin("plain", readRequest(), unreadResponse);
+			void exchange.write(new Uint8Array(15_000), true);
+			return exchange;
+		};
+		const [reader, ...others] = [begin(), begin(), begin()];
+		clock.advance(5_000);
+		reader?.sent(15_000);
+		void reader?.write(new Uint8Array(15_000), true);
+		const last = begin();
+		const isClosed = [reader, ...others, last].map((exchange) => exchange?.isClosed);
+		expect(isClosed).toEqual([false, true, false, false]);
+	});
+});
+
+/** A request that was read, on a connection of its own. */
+function readRequest(): HttpRequest {
+	const connection = { isMultiplexed: true, onceClosed: () => {} };
+	return { connection, target: "/page", isRead: true } as unknown as HttpRequest;
+}
+
+/** A response of which nothing is read. */
+const unreadResponse = {
+	write: () => false,
+	reset: () => {},
+	listen: () => {},
+} as unknown as HttpResponse;
 
 describe("a handler that ignores its signal", () => {
 	it("is released a minute after its client has gone", async () => {

@@ -37,8 +37,8 @@ const shortResponses = 1_000;
  *   stream that the client can still write to is idle for too long;
  * - unread response bytes are counted. If a connection has too many, the response that adds to them is ended; if
  *   there are too many in total, the largest response of the subject or connection with the most is ended. Plain HTTP,
- *   which needs no token, counts together as one caller, however many connections it uses. Its oldest response is ended:
- *   a client that reads without pauses loses nothing while others stall;
+ *   which needs no token, counts together as one caller, however many connections it uses. Its response that was not read
+ *   for the longest time is ended: a client that reads without pauses loses nothing while others stall;
  * - exchanges that count for no other limit (refusals, plain HTTP, health checks) send short responses immediately, so
  *   one that remains is not being read: above `shortResponses`, the oldest is ended.
  *
@@ -152,7 +152,7 @@ export class Exchanges implements ExchangeKeeper {
 		this.#options.onCut?.(reason);
 	}
 
-	/** Of the usage with the most unread bytes: the largest exchange or, of plain ones, the oldest. */
+	/** Of the usage with the most unread bytes: the largest exchange or, of plain ones, that with the oldest progress. */
 	#nextToCut(): Exchange | undefined {
 		let found: Exchange | undefined;
 		for (const exchange of this.#all) {
@@ -166,9 +166,12 @@ export class Exchanges implements ExchangeKeeper {
 	/** Whether an exchange is cut before one that has begun before it. */
 	#precedes(exchange: Exchange, older: Exchange): boolean {
 		const { usage } = exchange;
-		return usage === older.usage
-			? usage !== this.#plain && exchange.pendingBytes > older.pendingBytes
-			: usage.pendingBytes > older.usage.pendingBytes;
+		if (usage !== older.usage) {
+			return usage.pendingBytes > older.usage.pendingBytes;
+		}
+		return usage === this.#plain
+			? exchange.progressMs < older.progressMs
+			: exchange.pendingBytes > older.pendingBytes;
 	}
 
 	#addShort(exchange: Exchange): void {
