@@ -12,11 +12,11 @@ export function isServerAddress(address: string): boolean {
  * one fail with Unavailable, like calls to one where no server runs.
  */
 export function connectAnywhere(
-	connect: (address: string) => Transport,
-): (address: string) => Transport {
-	return (address) => {
+	connect: (address: string, announced?: string) => Transport,
+): (address: string, announced?: string) => Transport {
+	return (address, announced) => {
 		try {
-			return connect(address);
+			return connect(address, announced);
 		} catch (failure) {
 			if (isPlanted("fail where the address of another server is malformed")) {
 				throw failure;

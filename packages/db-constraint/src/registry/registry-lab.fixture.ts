@@ -91,6 +91,9 @@ export class RegistryLab {
 	/** Promises that delay confirmations to a deployment, by its name. */
 	readonly confirmations = new Map<string, Promise<void>>();
 
+	/** What the server at each address that was called is known to announce. */
+	readonly announced = new Map<string, string>();
+
 	/** How many reads of resources fail from now on. */
 	failingReads = 0;
 
@@ -126,7 +129,7 @@ export class RegistryLab {
 				...(directAddress && { directAddress }),
 				...(version && { version }),
 				metaAddresses: (options.metas ?? ["meta-r1"]).map(addressOf),
-				connect: (to) => this.#connect(to),
+				connect: (to, announced) => this.#connect(to, announced),
 				ownService: () => client ?? raise("the server is not open yet"),
 			},
 			// A call between servers of a machine that is busy may take long.
@@ -205,7 +208,8 @@ export class RegistryLab {
 	}
 
 	/** A transport to the deployment that has the address at the time of a call. */
-	#connect(address: string): Transport {
+	#connect(address: string, announced = address): Transport {
+		this.announced.set(address, announced);
 		// As the product's transport does, this throws where the address is no URL.
 		const { hostname } = new URL(address);
 		const now = () =>

@@ -58,7 +58,7 @@ async function balanced() {
 			]),
 		patiently,
 	);
-	return { alpha, one, two };
+	return { lab, alpha, one, two };
 }
 
 describe("servers behind one address", () => {
@@ -78,9 +78,11 @@ describe("servers behind one address", () => {
 	});
 
 	it("know each other by their direct addresses", async () => {
-		const { one, two } = await balanced();
+		const { lab, one, two } = await balanced();
 		expect(addressesOf(one)).toEqual(["http://beta-2"]);
 		expect(addressesOf(two)).toEqual(["http://beta-1"]);
+		// With TLS, the certificate of a server may be for this host alone.
+		expect(lab.announced.get("http://beta-2")).toBe(address);
 		await two.stop();
 		await vi.waitFor(() => expect(addressesOf(one)).toEqual([]), patiently);
 		expect(one.registry.registeredAddress).toBe(address);
