@@ -96,8 +96,13 @@ export class AddressChoice {
 		this.#learn(header);
 	}
 
-	/** A call at the address, which began at `startMs`, has failed. Returns whether another server may respond. */
-	failed(address: string, failure: unknown, startMs: number): boolean {
+	/**
+	 * A call at the address, which began at `startMs`, has failed. Returns whether another server may respond.
+	 *
+	 * @param wasShort - whether the attempt had less than the time of its call. A server that says itself that this was over
+	 *   is avoided like one that hangs: otherwise attempts at slow servers would be shortened for ever, and none respond late.
+	 */
+	failed(address: string, failure: unknown, startMs: number, wasShort = false): boolean {
 		const { code, metadata } = ConnectError.from(failure);
 		const isFromDeployment = this.#learn(metadata);
 		const deleted = metadata.get(deletedHeader);
@@ -108,7 +113,7 @@ export class AddressChoice {
 		if (succeeded !== undefined && successorUid !== undefined) {
 			this.#options.onSucceeded?.(succeeded, successorUid);
 		}
-		if (isFromDeployment) {
+		if (isFromDeployment && !(wasShort && code === Code.DeadlineExceeded)) {
 			const { running } = this.#options.addresses();
 			const isStopping = running.length > 0 && !running.includes(address);
 			this.#avoided.delete(address);

@@ -224,6 +224,18 @@ describe("a transport to the servers of a deployment", () => {
 		expect(new Set(timeouts.slice(before))).toEqual(new Set([6_000]));
 	});
 
+	it("leaves the whole deadline to slow servers that end the attempts themselves", async () => {
+		const running = [a, b, c];
+		const header = encodeEndpoints(running);
+		const slow = (timeoutMs?: number) => ({ ...takes(() => clock, 5_000)(timeoutMs), header });
+		const { client, clock } = deployment({ [a]: slow, [b]: slow, [c]: slow }, running);
+		await expect(client.reportReleases({}, { timeoutMs: 6_000 })).rejects.toThrow("in time");
+		for (let calls = 0; calls < 20; calls++) {
+			await client.reportReleases({}, { timeoutMs: 6_000 });
+			clock.advance(10_000);
+		}
+	});
+
 	it("lets one call at a time try again a server that is no longer avoided", async () => {
 		const { client, called, clock } = deployment({ [b]: responds(a, b) }, [a, b]);
 		await client.reportReleases({});

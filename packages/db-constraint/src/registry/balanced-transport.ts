@@ -83,7 +83,8 @@ export function createBalancedTransport(options: BalancedTransportOptions): Tran
 					// The server may have ended the attempt itself, by the timeout that it was told.
 					const isCutOff =
 						attemptMs !== leftMs && ConnectError.from(failure).code === Code.DeadlineExceeded;
-					const mayRespond = choice.failed(address, failure, startMs) || isCutOff;
+					const wasShort = isCutOff || tried.size > 1;
+					const mayRespond = choice.failed(address, failure, startMs, wasShort) || isCutOff;
 					const hasTime = endMs === undefined || clock.monotonic() < endMs;
 					if (!mayFollow || !mayRespond || !choice.hasOther(tried) || !hasTime || signal?.aborted) {
 						throw failure;
