@@ -34,6 +34,9 @@ const againMs = 1_000;
 /** How long a server that stops waits until its record is removed, in milliseconds. */
 const removalLimitMs = 1_000;
 
+/** How long the lease of this server may be held by another one before that is a warning: longer than one that has died. */
+const sharedMs = 60_000;
+
 /**
  * The records of the servers of a deployment: each server that runs has one, with its addresses, and a lease of the same
  * name. Renewals of the lease change no record.
@@ -42,8 +45,8 @@ const removalLimitMs = 1_000;
  *     any other one:  acquire the same lease, which waits until the server has lost it ─▶ remove the record
  *
  * Invariant: a record is written and removed only with the fence of its lease. So a record without a running server is
- * removed once the lease has ended, and that of a running one never. Servers without a direct address that announce the
- * same one share a record.
+ * removed once the lease has ended, and that of a running one never. Servers with the same addresses share a record: they
+ * can't call each other, and all but one warn of that.
  */
 export class EndpointRecords {
 	readonly #options: EndpointRecordsOptions;
@@ -79,9 +82,8 @@ export class EndpointRecords {
 	}
 
 	async #keepOwn(name: string, signal: AbortSignal): Promise<void> {
-		const { leases } = this.#options;
 		while (!signal.aborted) {
-			const hold = await leases.acquire(name, signal).catch(() => undefined);
+			const hold = await this.#acquireOwn(name, signal).catch(() => undefined);
 			if (hold !== undefined) {
 				await this.#write(name, hold, signal);
 				await aborted(hold.signal, signal);
@@ -89,6 +91,22 @@ export class EndpointRecords {
 				await hold.release().catch(() => {});
 			}
 			await this.#pause(signal);
+		}
+	}
+
+	/** Acquires the lease of this server. Warns if another one seems to have the same. */
+	async #acquireOwn(name: string, signal: AbortSignal): Promise<LeaseHold> {
+		const { leases, runtime, addresses, logger } = this.#options;
+		const warning = runtime.clock.setTimer(sharedMs, () =>
+			logger.warn(
+				{ ...addresses },
+				"another server of this deployment has the same addresses, or the leases can't be reached: servers with the same addresses can't call each other, and deletions may wait. Set --advertised-address to a host by which the others reach this server, or --internal-listen to an address of its own",
+			),
+		);
+		try {
+			return await leases.acquire(name, signal);
+		} finally {
+			warning.cancel();
 		}
 	}
 
