@@ -52,7 +52,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
-		seed: 554,
+		test: {
+			file: "protocol/schema-mixin-service.test.ts",
+			name: "establishes later than the shadow of the target was created: a commit that creates it could not know what was there before",
+		},
 	},
 	"establish by versions that are not served": {
 		rule: "A new reference of a user names a version that the target's deployment serves.",

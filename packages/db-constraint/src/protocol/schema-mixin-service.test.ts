@@ -9,6 +9,7 @@ import { anyone } from "../lab/anyone.fixture.ts";
 import { Lab } from "../lab/lab.fixture.ts";
 import { oneDeployment, thing, to } from "../lab/things.fixture.ts";
 import { keyOf } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
 import { createSchemaMixinService } from "./schema-mixin-service.ts";
 
 /** Calls a deployment with one uid with a request for another one. */
@@ -131,5 +132,38 @@ describe("the schema mixin service", () => {
 		expect(commits).toBe(2);
 		const [after] = await sources();
 		expect(after?.establishment).not.toBe(before?.establishment);
+	});
+
+	it("establishes later than the shadow of the target was created: a commit that creates it could not know what was there before", async () => {
+		const lab = new Lab(1);
+		let shadow: string | undefined;
+		let createdAt: bigint | undefined;
+		const alpha = await lab.add(
+			{ name: "alpha", service: "alpha", region: "r1", types: [Thing] },
+			(backend) =>
+				decorateBackend(backend, {
+					commit: async (mutations, options) => {
+						const creates = mutations.some(
+							(each) => each.op === "put" && each.resource.id?.name === shadow,
+						);
+						const result = await backend.commit(mutations, options);
+						createdAt ??= creates ? BigInt(result.version) : undefined;
+						return result;
+					},
+				}),
+		);
+		const id = alpha.id(Thing, "t");
+		shadow = shadowName(keyOf(id, "r1"));
+		const beta = await lab.add({ name: "beta", service: "beta", region: "r1", types: [Thing] });
+		await lab.run(alpha.write(thing("t")));
+		expect(createdAt).toBeUndefined();
+		await lab.run(
+			lab.client(beta, alpha).establishReferences({
+				route: { from: { uid: beta.info.uid, service: "beta" }, toUid: alpha.info.uid },
+				targets: [{ key: lab.keyOf(alpha, id), rules: [OnDelete.BLOCK] }],
+			}),
+		);
+		const [source] = (await alpha.shadow(id))?.sources ?? [];
+		expect(source?.establishment).toBeGreaterThan(createdAt ?? expect.fail("it has a shadow"));
 	});
 });
