@@ -10,6 +10,8 @@ const page = readFileSync(new URL("../../../docs/operating.md", import.meta.url)
 const ofOthers = [
 	"--max-old-space-size",
 	"--quota-backend-bytes",
+	"--write-out",
+	"--endpoints",
 	"--initial-cluster-token",
 	"--force-new-cluster",
 ];
