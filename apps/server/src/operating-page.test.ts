@@ -11,6 +11,7 @@ const ofOthers = [
 	"--max-old-space-size",
 	"--quota-backend-bytes",
 	"--write-out",
+	"--auto-compaction-retention",
 	"--endpoints",
 	"--initial-cluster-token",
 	"--force-new-cluster",
