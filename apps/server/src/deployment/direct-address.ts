@@ -6,7 +6,7 @@ import type { ServerOptions } from "../server-options.ts";
  * The URL at which the other servers of the deployment reach the internal listener, if the address that it announces to
  * other deployments may be that of several servers: the host is that of the advertised address of the public listener if
  * one is configured, otherwise that by which its default is chosen. `undefined` if no other server can exist, if the
- * address is the default one, which no other server has, or if the port is chosen by the system.
+ * announced address is the default one, that on which the server listens, or if the port is chosen by the system.
  */
 export function directAddress({
 	storage,

@@ -63,23 +63,16 @@ describe("a watch", () => {
 		});
 	});
 
-	it("continues while its member is some requests behind", async () => {
-		let known = 100n;
-		const { clock, failure } = follow(
-			() => known++,
-			(request) => BigInt(100 + request - 3),
-		);
-		await clock.advanceAsync(60_000);
-		expect(failure()).toBeUndefined();
-	});
-
-	it("continues if the responses of a current member are received late", async () => {
-		let known = 100n;
-		// The first thirty are events that were sent before: each response is received thirty requests after its own.
-		const { clock, failure } = follow(
-			() => known++,
+	it.each<[string, (request: number) => bigint | undefined]>([
+		["while its member is some requests behind", (request) => BigInt(100 + request - 3)],
+		[
+			// The first thirty are events that were sent before: each response is received thirty requests after its own.
+			"if the responses of a current member are received late",
 			(request) => (request < 30 ? undefined : BigInt(100 + request - 30)),
-		);
+		],
+	])("continues %s", async (_, answer) => {
+		let known = 100n;
+		const { clock, failure } = follow(() => known++, answer);
 		await clock.advanceAsync(60_000);
 		expect(failure()).toBeUndefined();
 	});
