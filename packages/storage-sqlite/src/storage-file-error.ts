@@ -14,7 +14,7 @@ export type StorageFileProblem =
 	| "backup"
 	/** The file to create already exists. */
 	| "exists"
-	/** There is not enough disk space for the file to create. */
+	/** There is not enough disk space to create the file, or to open it. */
 	| "disk-full"
 	/** The clock of the machine is behind the storage: versions derived from it may have been issued before. */
 	| "clock";

@@ -135,7 +135,7 @@ function inspect(path: string): Replaced | undefined {
 	} catch (error) {
 		if (
 			error instanceof StorageFileError &&
-			(error.problem === "in-use" || error.problem === "unreachable")
+			["in-use", "unreachable", "disk-full"].includes(error.problem)
 		) {
 			throw error;
 		}

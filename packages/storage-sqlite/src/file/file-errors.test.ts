@@ -79,6 +79,20 @@ describe("a storage that can't be reached", () => {
 	});
 });
 
+describe("a storage on a full disk", () => {
+	const noSpace = Object.assign(new Error("write"), { code: "ENOSPC", syscall: "write" });
+
+	it.each([
+		["SQLite", Object.assign(new Error("disk I/O error"), { errcode: 10 | (19 << 8) })],
+		["the system", noSpace],
+	])("is refused with the reason, if %s reports it", (_who, cause) => {
+		const { problem, message } = fileError(path, cause);
+		expect(problem).toBe("disk-full");
+		expect(message).toContain("the disk is full");
+		expect(message).toContain("nothing is lost");
+	});
+});
+
 describe("a log whose file is gone", () => {
 	it("is refused and left unchanged, since an empty storage would apply it", async () => {
 		await writeFile(`${path}-wal`, "commits");
@@ -99,6 +113,8 @@ describe("an error of SQLite", () => {
 		["an I/O error", 10, "unreachable"],
 		["a failed read", 10 | (1 << 8), "unreachable"],
 		["a read that ends early", 10 | (2 << 8), "damaged"],
+		["no room for the index of the log", 10 | (19 << 8), "disk-full"],
+		["full", 13, "disk-full"],
 		["can't open", 14, "unreachable"],
 		["can't open a directory", 14 | (2 << 8), "unreachable"],
 		["corrupt", 11, "damaged"],
@@ -121,6 +137,7 @@ describe("an error of SQLite", () => {
 	it("is recognized as a full disk, in every form", () => {
 		expect(isDiskFull(sqlite(13))).toBe(true);
 		expect(isDiskFull(Object.assign(new Error("no space"), { code: "ENOSPC" }))).toBe(true);
+		expect(isDiskFull(sqlite(10 | (19 << 8)))).toBe(true);
 		expect(isDiskFull(sqlite(10))).toBe(false);
 	});
 });

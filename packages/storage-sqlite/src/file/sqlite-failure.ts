@@ -16,6 +16,8 @@ const constraint = 19;
 const mismatch = 20;
 const range = 25;
 const shortRead = ioError | (2 << 8);
+/** There is no room for the index of the write-ahead log, which SQLite creates beside a file to read it. */
+const noRoomForIndex = ioError | (19 << 8);
 
 /** SQLite's extended result code of an error; `undefined` for other errors. */
 function sqliteCode(error: unknown): number | undefined {
@@ -38,7 +40,7 @@ export function isDiskFull(error: unknown): boolean {
 		? error instanceof Error &&
 				"code" in error &&
 				(error.code === "ENOSPC" || error.code === "EDQUOT")
-		: (code & 0xff) === full;
+		: (code & 0xff) === full || code === noRoomForIndex;
 }
 
 /** Whether something else on the connection or the file has to end first. */
@@ -59,6 +61,9 @@ export function isOfStatement(error: unknown): boolean {
 
 /** Classifies an error of opening or reading a file. An error with no other explanation means damage. */
 function problemOf(error: unknown): StorageFileProblem {
+	if (isDiskFull(error)) {
+		return "disk-full";
+	}
 	const code = sqliteCode(error);
 	if (code === undefined) {
 		return error instanceof Error && "syscall" in error ? "unreachable" : "damaged";
@@ -70,7 +75,6 @@ function problemOf(error: unknown): StorageFileProblem {
 		case permission:
 		case outOfMemory:
 		case readOnly:
-		case full:
 		case cantOpen:
 			return "unreachable";
 		case ioError:
@@ -85,6 +89,8 @@ const advice: Partial<Readonly<Record<StorageFileProblem, string>>> = {
 	"in-use": "another process has the file open: stop it, and try again",
 	unreachable:
 		"the system does not allow the file to be opened or read, which says nothing about its content",
+	"disk-full":
+		"the disk is full, and opening the file needs some room beside it. Free some, and try again: nothing is lost",
 	damaged: "the file is damaged. It has been left as it is: restore it from a backup",
 };
 
