@@ -55,6 +55,7 @@ export type FaultName =
 	| "keep the handlers of a former hold"
 	| "learn no servers from other servers of the deployment"
 	| "learn no servers from responses"
+	| "learn of shadows late without queueing them"
 	| "leave a check of a crashed server CHECKING"
 	| "leave a registration that arrived late"
 	| "leave the record of a server that has died"

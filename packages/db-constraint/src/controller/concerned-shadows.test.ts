@@ -14,7 +14,7 @@ import type { DeploymentInfo } from "../registry/environment.ts";
 import { localEnvironment } from "../registry/local-environment.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { ShadowIndex } from "../shadow/shadow-index.ts";
-import { putRecord } from "../shadow/shadow-records.ts";
+import { putRecord, recordId } from "../shadow/shadow-records.ts";
 import { ConcernedShadows } from "./concerned-shadows.ts";
 
 /** An index, a registry that is changed by hand, and the names that were queued since the last look. */
@@ -47,13 +47,21 @@ function follow() {
 	});
 	const queued = new Set<string>();
 	concerned.follow((name) => queued.add(name));
+	const take = () => {
+		const names = [...queued].sort();
+		queued.clear();
+		return names;
+	};
 	return {
+		/** Stores a shadow, and returns the names of the shadows that are queued once the index has it. */
 		async store(name: string, init: Partial<Pick<Shadow, "outgoing" | "metaOwners">>) {
 			const resource = create(ResourceKeySchema, { group: "alpha", kind: "Thing", name });
 			const value = create(ShadowSchema, { resource, uid: name, ...init });
 			const record = { case: "shadow", value } as const;
-			const { version } = await backend.commit([putRecord(systemRuntime, name, undefined, record)]);
+			const stored = await backend.lookup(recordId(name));
+			const { version } = await backend.commit([putRecord(systemRuntime, name, stored, record)]);
 			await index.reached(version);
+			return take();
 		},
 		/** Changes a deployment, and returns the names of the shadows that are queued. */
 		change(uid: string, info: Partial<DeploymentInfo> | undefined): readonly string[] {
@@ -62,9 +70,7 @@ function follow() {
 				known.set(uid, { ...self, uid, ...info });
 			}
 			onChange();
-			const names = [...queued].sort();
-			queued.clear();
-			return names;
+			return take();
 		},
 	};
 }
@@ -111,4 +117,15 @@ it("a change of the registry queues the shadows with targets that are missing th
 	expect(change("b", { region: "r1" })).toEqual(["missing-in-r1"]);
 	expect(change("b", { region: "r1" })).toEqual([]);
 	expect(change("c", { region: "r2" })).toEqual(["missing-in-r2"]);
+});
+
+it("a shadow that the index learns of after the registry has changed is queued", async () => {
+	const { store, change } = follow();
+	change("b", { region: "r1", version: "v2" });
+	expect(await store("owned-in-r1", ownedIn("r1"))).toEqual(["owned-in-r1"]);
+	expect(await store("to-b", references("b"))).toEqual(["to-b"]);
+	// Only what it depends on matters, and only if that is new.
+	expect(await store("owned-in-r1", ownedIn("r1"))).toEqual([]);
+	expect(await store("to-b", {})).toEqual([]);
+	expect(await store("to-b", references("b"))).toEqual(["to-b"]);
 });

@@ -1,3 +1,4 @@
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { StoredShadow } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
@@ -16,6 +17,10 @@ interface Dependents {
  *
  * A change costs one lookup for each deployment and each place of owners and missing targets that the shadows name,
  * however many shadows and deployments there are.
+ *
+ * The index may learn of a shadow later than the passes do, and the registry may have changed in between: a pass has seen
+ * the shadow with the registry before the change, and the change has not queued what the index did not have. So a shadow is
+ * also queued when the index learns what it depends on.
  */
 export class ConcernedShadows {
 	readonly #context: Pick<ConstraintContext, "descriptor" | "environment" | "index">;
@@ -32,12 +37,19 @@ export class ConcernedShadows {
 	follow(queue: (shadowName: string) => void): () => void {
 		const { index, environment } = this.#context;
 		for (const stored of index.all()) {
-			this.#change(stored, undefined, stored);
+			this.#relink(stored, undefined, stored);
 		}
 		const stops = [
-			index.onChange((stored, change, before) =>
-				this.#change(stored, before, change === "stored" ? stored : undefined),
-			),
+			index.onChange((stored, change, before) => {
+				const dependsOnMore = this.#relink(
+					stored,
+					before,
+					change === "stored" ? stored : undefined,
+				);
+				if (dependsOnMore && !isPlanted("learn of shadows late without queueing them")) {
+					queue(stored.name);
+				}
+			}),
 			environment.onChange(() => {
 				requeue(this.#byDeployment, (uid) => this.#deployment(uid), queue);
 				requeue(this.#byPlace, (place) => this.#deploymentAt(place), queue);
@@ -50,15 +62,17 @@ export class ConcernedShadows {
 		};
 	}
 
-	#change(
+	/** Records what a shadow depends on now. Returns whether that is something on which it did not depend before. */
+	#relink(
 		{ name }: StoredShadow,
 		before: StoredShadow | undefined,
 		after: StoredShadow | undefined,
-	): void {
-		const uids = deploymentsOf(after);
-		relink(this.#byDeployment, name, deploymentsOf(before), uids, (uid) => this.#deployment(uid));
-		const places = placesOf(after);
-		relink(this.#byPlace, name, placesOf(before), places, (place) => this.#deploymentAt(place));
+	): boolean {
+		const uids = { before: deploymentsOf(before), after: deploymentsOf(after) };
+		relink(this.#byDeployment, name, uids, (uid) => this.#deployment(uid));
+		const places = { before: placesOf(before), after: placesOf(after) };
+		relink(this.#byPlace, name, places, (place) => this.#deploymentAt(place));
+		return !(uids.after.isSubsetOf(uids.before) && places.after.isSubsetOf(places.before));
 	}
 
 	/** What a reference depends on. */
@@ -102,8 +116,7 @@ function placesOf(stored: StoredShadow | undefined): ReadonlySet<string> {
 function relink(
 	links: Map<string, Dependents>,
 	name: string,
-	before: ReadonlySet<string>,
-	after: ReadonlySet<string>,
+	{ before, after }: { readonly before: ReadonlySet<string>; readonly after: ReadonlySet<string> },
 	know: (key: string) => string,
 ): void {
 	for (const key of before) {

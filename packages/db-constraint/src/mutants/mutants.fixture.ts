@@ -219,6 +219,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "learns of them from the first response, and calls them in turns",
 		},
 	},
+	"learn of shadows late without queueing them": {
+		rule: "A shadow is queued when the index learns what it depends on: the registry may have changed since the last pass.",
+		test: {
+			file: "controller/concerned-shadows.test.ts",
+			name: "a shadow that the index learns of after the registry has changed is queued",
+		},
+	},
 	"prefer servers that do not respond to the registered address": {
 		rule: "A list of servers that are gone does no harm that lasts.",
 		test: {

@@ -84,11 +84,16 @@ class TypeWatch {
 		// A snapshot is one change, however many deployments it has.
 		let isLoading = isFresh;
 		let isComplete = false;
+		// A client of Connect does not end a stream whose reader stops.
+		const stopped = new AbortController();
 		try {
 			// A snapshot says which deployments exist. One that resumes goes on from what was seen, whichever server responds.
 			const events = source.client.watchList(
 				{ type, afterVersion: this.#version, bookmarks: true },
-				{ signal, ...(isFresh && { headers: strongly }) },
+				{
+					signal: AbortSignal.any([signal, stopped.signal]),
+					...(isFresh && { headers: strongly }),
+				},
 			);
 			for await (const { event, version } of events) {
 				onEvent();
@@ -122,6 +127,8 @@ class TypeWatch {
 				this.#version = "";
 			}
 			throw failure;
+		} finally {
+			stopped.abort();
 		}
 	}
 
