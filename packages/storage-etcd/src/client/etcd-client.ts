@@ -205,7 +205,10 @@ export class EtcdClient {
 		return response;
 	}
 
-	/** Retries a call until it succeeds, is refused or times out. */
+	/**
+	 * Retries a call until it succeeds, is refused or times out. If a member has received it and did not respond in time, the
+	 * error says so, even if the last attempt was at a member that can't be reached.
+	 */
 	async #repeat<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
 		const shareMs = Math.round(this.#requestTimeoutMs / this.#endpoints.length);
 		const attemptMs = Math.max(leastAttemptMs, shareMs);
@@ -229,18 +232,24 @@ export class EtcdClient {
 		signal?: AbortSignal,
 	): Promise<T> {
 		using total = deadline(this.#clock, this.#requestTimeoutMs, signal);
+		let late: EtcdError | undefined;
 		for (;;) {
 			try {
 				return await this.#attempt(call, attemptMs, total.signal);
 			} catch (error) {
 				signal?.throwIfAborted();
 				const canRetry = error instanceof EtcdError && again(error.outcome);
-				if (!canRetry || total.signal.aborted || this.#closed.signal.aborted) {
+				if (!canRetry || this.#closed.signal.aborted) {
 					throw error;
+				}
+				late = isLate(error) ? error : late;
+				const failure = error.outcome === "not-done" ? (late ?? error) : error;
+				if (total.signal.aborted) {
+					throw failure;
 				}
 				await this.#pause(total.signal).catch(() => {
 					signal?.throwIfAborted();
-					throw error;
+					throw failure;
 				});
 			}
 		}
@@ -336,6 +345,11 @@ type Call<T> = (endpoint: Endpoint, options: CallOptions) => Promise<T>;
 
 async function* iterate<T>(items: Iterable<T>): AsyncGenerator<T, void, undefined> {
 	yield* items;
+}
+
+/** Whether a member has received the call, and did not respond in time. */
+function isLate({ outcome, code }: EtcdError): boolean {
+	return outcome === "unknown" && code === Code.DeadlineExceeded;
 }
 
 /** Whether etcd ended a watch because of the token, which only the message says. */
