@@ -22,8 +22,8 @@ export interface KeyRange {
 /** A range of keys that is read in pages. */
 export interface PagedRange extends KeyRange {
 	/**
-	 * The first key after the group of a key. Values of one group have similar sizes, so that its pages may have more keys.
-	 * `undefined` if the key belongs to none.
+	 * The first key after the group of a key. Values of one group mostly have similar sizes, so that its pages may have more
+	 * keys. `undefined` if the key belongs to none.
 	 */
 	groupEnd(key: Uint8Array): Uint8Array | undefined;
 }

@@ -2,19 +2,22 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 
 /** The approximate size of a page, in bytes, and the least that it is reduced to. */
 const pageBytes = { most: 2 * 1024 * 1024, least: 128 * 1024 };
-const pageKeys = { first: 2, mostOfAll: 128, mostOfGroup: 5000 };
+const pageKeys = { first: 2, mostOfAll: 128, mostOfGroup: 512 };
 /** By how much a page that could not be read is reduced. */
 const reduction = 4;
 /** By how much later pages become larger again, each: slowly, since a page that can't be read costs the time of a request. */
 const recovery = 17 / 16;
 
 /**
- * How many keys a page may have. etcd knows no limit in bytes, so it is derived from the pages before. The next keys may be
- * many times as large as those were:
+ * How many keys a page may have. etcd knows no limit in bytes, so it is derived from the pages before. But the next keys may
+ * be many times as large as those were, since clients choose names and sizes:
  *
  * - a page has at most twice as many keys as the one before;
- * - it has more than 128 only if they all belong to the same group, as those of one type of resources do. Without such
- *   pages, reading takes several times as long: for each page, etcd visits all the keys that are left;
+ * - it has more than 128 only if they all belong to the same group, as those of one type of resources do: values of one
+ *   group mostly have similar sizes;
+ * - it has at most 512. So its values are never larger than 544 MiB if they have the default limit of a resource, and 768 MiB
+ *   if they have that of a request to etcd. For 200,000 small resources, these are 400 pages; see `GroupPart` for why they
+ *   take etcd no longer than fewer large ones;
  * - one that can't be read is tried again with fewer, and those that follow become larger again: etcd may only have been
  *   busy, and is so for longer if it is asked for many small pages.
  */

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { RangeResponseSchema } from "../gen/etcdserverpb/rpc_pb.ts";
+import { keyText } from "../keys.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { EtcdError } from "./etcd-error.ts";
 import { rangePages } from "./range-pages.ts";
@@ -20,36 +21,64 @@ const tooLarge = new EtcdError(
 	Code.ResourceExhausted,
 );
 
+/** What all values are views of. */
+const zeros = new Uint8Array(1 << 20);
+
 /** An etcd with values of these sizes, in groups, which fails to send more than `most` bytes at once. */
 function etcdOf(
 	groups: readonly (readonly number[])[],
 	most = Number.POSITIVE_INFINITY,
 	failure = tooLate,
 ) {
-	const values = groups.flatMap((sizes, group) =>
-		sizes.map((size, index) => {
-			const key = Buffer.alloc(5, group + 1);
-			key.writeUInt32BE(index, 1);
-			return { key, value: new Uint8Array(size) };
-		}),
+	return etcdWith(
+		groups.flatMap((sizes, group) =>
+			sizes.map((size, index) => {
+				const key = Buffer.alloc(5, group + 1);
+				key.writeUInt32BE(index, 1);
+				return { key, value: zeros.subarray(0, size) };
+			}),
+		),
+		most,
+		failure,
 	);
-	/** Per request: how many keys it asked for, and how many bytes they have. */
-	const requests: { readonly limit: number; readonly bytes: number }[] = [];
+}
+
+/** An etcd with these values, in the order of their keys. */
+function etcdWith(
+	values: readonly { readonly key: Uint8Array; readonly value: Uint8Array }[],
+	most = Number.POSITIVE_INFINITY,
+	failure = tooLate,
+) {
+	/** How many keys are before this one. */
+	const before = (key: Uint8Array) => {
+		let [low, high] = [0, values.length];
+		while (low < high) {
+			const middle = (low + high) >>> 1;
+			const isBefore = Buffer.compare(values[middle]?.key ?? key, key) < 0;
+			[low, high] = isBefore ? [middle + 1, high] : [low, middle];
+		}
+		return low;
+	};
+	/** Per request: how many keys it asked for, how many keys its range has, and how many bytes the response. */
+	const requests: { readonly limit: number; readonly count: number; readonly bytes: number }[] = [];
 	const range: EtcdClient["range"] = async ({ key, rangeEnd, limit = 0n }) => {
-		const inRange = values.filter(
-			(value) =>
-				Buffer.compare(value.key, key ?? Buffer.of()) >= 0 &&
-				Buffer.compare(value.key, rangeEnd ?? Buffer.of()) < 0,
-		);
-		const kvs = inRange.slice(0, Number(limit));
+		const begin = before(key ?? Buffer.of());
+		const count = before(rangeEnd ?? Buffer.of()) - begin;
+		const kvs = values.slice(begin, begin + Math.min(count, Number(limit)));
 		const bytes = kvs.reduce((sum, { value }) => sum + value.byteLength, 0);
-		requests.push({ limit: Number(limit), bytes });
+		requests.push({ limit: Number(limit), count, bytes });
 		if (bytes > most) {
 			throw failure;
 		}
-		return create(RangeResponseSchema, { kvs, more: kvs.length < inRange.length });
+		const more = kvs.length < count;
+		return create(RangeResponseSchema, { kvs: [...kvs], more, count: BigInt(count) });
 	};
 	return { range, requests };
+}
+
+/** Names that are spread evenly, each another one. */
+function hash(index: number): string {
+	return (Math.imul(index, 0x9e3779b1) >>> 0).toString(16).padStart(8, "0");
 }
 
 async function sizesOf(client: Pick<EtcdClient, "range">): Promise<readonly number[]> {
@@ -79,9 +108,38 @@ describe("the pages of a range", () => {
 		expect(await sizesOf(etcd)).toEqual(groups.flat());
 		expect(etcd.requests.map(({ limit }) => limit)).toEqual([
 			...[2, 4, 8, 16, 32, 64, 128],
-			...[256, 512, 1024, 2048, 4096],
+			...[256, ...Array(11).fill(512)],
 			...[128, 256, 512, 128],
 		]);
+	});
+
+	it("are limited in bytes, whatever values follow those of a group", async () => {
+		const sizes = [...Array(2_046).fill(100), ...Array(1_500).fill(1 << 20)];
+		const etcd = etcdOf([sizes]);
+		expect(await sizesOf(etcd)).toEqual(sizes);
+		expect(Math.max(...etcd.requests.map(({ bytes }) => bytes))).toBeLessThanOrEqual(512 << 20);
+	});
+
+	it.each<[string, (index: number) => string, mostVisits?: number]>([
+		["consecutive numbers", (index) => `default/artist-${String(index).padStart(6, "0")}`],
+		["numbers of any length", (index) => `default/artist-${index}`],
+		["hashes", (index) => `default/${hash(index)}`],
+		["names in namespaces of any size", (index) => `${hash(index % 99)}/artist-${index}`],
+		// Parts do not help here: without them, 66 visits.
+		["names that begin with others", (index) => "a".repeat(index % 250) + hash(index), 60],
+	])("of a large group are few, and visit few keys: %s", async (_, nameOf, mostVisits = 24) => {
+		const names = Array.from({ length: 60_000 }, (_, index) => `group/${nameOf(index)}`).sort();
+		const value = zeros.subarray(0, 100);
+		const etcd = etcdWith(names.map((name) => ({ key: Buffer.from(name), value })));
+		const read: string[] = [];
+		const group = { ...all, groupEnd: () => Buffer.from("group0") };
+		for await (const page of rangePages(etcd, group, 1n, signal)) {
+			read.push(...page.map(({ key }) => keyText(key)));
+		}
+		expect(read.join("\n") === names.join("\n")).toBe(true);
+		const visits = etcd.requests.reduce((sum, { count }) => sum + count, 0);
+		expect(visits / names.length).toBeLessThan(mostVisits);
+		expect(etcd.requests.length).toBeLessThan(2 * (names.length / 512));
 	});
 
 	it.each([tooLate, tooLarge])("are read with fewer keys after: $message", async (failure) => {

@@ -4,10 +4,12 @@ import type { KeyValue } from "../gen/mvccpb/kv_pb.ts";
 import type { KeyRange, PagedRange } from "../keys.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { EtcdError } from "./etcd-error.ts";
+import { GroupPart } from "./group-part.ts";
 import { PageSize } from "./page-size.ts";
 
 /**
- * Reads a range of keys as of one revision, page by page, so that no response is large.
+ * Reads a range of keys as of one revision, page by page, so that few responses are large, and all of them are limited: see
+ * `PageSize`.
  *
  * @throws EtcdError; RevisionCompacted; OtherCluster; WentBack; the signal's reason.
  */
@@ -20,11 +22,15 @@ export async function* rangePages(
 	const size = new PageSize();
 	let { key } = range;
 	let groupEnd: Uint8Array | undefined;
+	/** What pages with more keys are limited to; absent for others, which may begin another group. */
+	let part: GroupPart | undefined;
 	for (;;) {
 		if (groupEnd === undefined) {
 			size.endOfGroup();
 		}
-		const end = (size.isOfGroup ? groupEnd : undefined) ?? range.rangeEnd;
+		part =
+			size.isOfGroup && groupEnd !== undefined ? (part ?? new GroupPart(key, groupEnd)) : undefined;
+		const end = part?.end ?? range.rangeEnd;
 		const page = await readPage(client, { key, rangeEnd: end }, { revision, size, signal });
 		yield page.kvs;
 		size.read(page.kvs);
@@ -32,9 +38,10 @@ export async function* rangePages(
 		if (page.more && last !== undefined) {
 			key = Buffer.concat([last.key, Buffer.of(0)]);
 			groupEnd = range.groupEnd(last.key);
+			part?.onPage(page);
 		} else if (Buffer.compare(end, range.rangeEnd) < 0) {
 			key = end;
-			groupEnd = undefined;
+			groupEnd = part?.widen() ? groupEnd : undefined;
 		} else {
 			return;
 		}
