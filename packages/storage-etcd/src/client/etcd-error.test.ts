@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { NoResponse } from "./deadline.ts";
-import { EtcdError, etcdError, RevisionCompacted } from "./etcd-error.ts";
+import { EtcdError, etcdError, mayHaveApplied, RevisionCompacted } from "./etcd-error.ts";
 
 describe("errors of etcd", () => {
 	it.each([
@@ -19,10 +19,13 @@ describe("errors of etcd", () => {
 		expect(etcdError(new ConnectError(message, code))).toMatchObject({ outcome });
 	});
 
-	it("of an etcd over its quota say what to do", () => {
+	it("of an etcd over its quota say what to do, and prove nothing", () => {
 		const message = "etcdserver: mvcc: database space exceeded";
-		const { message: text } = etcdError(new ConnectError(message, Code.ResourceExhausted));
-		expect(text).toMatch(/^etcd: etcdserver: mvcc: database space exceeded: .*defragmented/);
+		const error = etcdError(new ConnectError(message, Code.ResourceExhausted));
+		expect(error instanceof EtcdError && mayHaveApplied(error)).toBe(true);
+		expect(error.message).toMatch(
+			/^etcd: etcdserver: mvcc: database space exceeded: .*defragmented/,
+		);
 	});
 
 	it("of what is no error of a call leave open what became of it", () => {

@@ -5,7 +5,7 @@ import { NoResponse } from "./deadline.ts";
  * What is known about a failed call.
  *
  * - `not-done`: it had no effect and never will; another attempt may succeed.
- * - `refused`: it had no effect, and will be refused again.
+ * - `refused`: it will be refused again. It had no effect, unless etcd is over its quota: see `mayHaveApplied`.
  * - `unknown`: it may have had its effect, or may still have it.
  */
 export type EtcdOutcome = "not-done" | "refused" | "unknown";
@@ -31,7 +31,7 @@ export class RevisionCompacted extends Error {
 	}
 }
 
-/** The codes with which etcd refuses a request before executing it. */
+/** The codes with which etcd refuses a request: before executing it, but for that of an exceeded quota. */
 const refusals: ReadonlySet<Code> = new Set([
 	Code.InvalidArgument,
 	Code.NotFound,
@@ -68,12 +68,20 @@ function isOverQuota(message: string): boolean {
 	return message.includes("database space exceeded");
 }
 
+/**
+ * Whether etcd may have applied the request that it refuses. It checks its quota twice: before it accepts a transaction, and
+ * again when it applies it. If its space was used up in between, it applies the transaction, and responds with the same
+ * error (`quotaApplierV3.Txn`).
+ */
+export function mayHaveApplied({ code, message }: EtcdError): boolean {
+	return code === Code.ResourceExhausted && isOverQuota(message);
+}
+
 /** Whether etcd refuses a request for what it is itself, and not for what the request is: it refuses others as well. */
-export function refusesAll({ code, message }: EtcdError): boolean {
-	return (
-		code === Code.ResourceExhausted &&
-		(isOverQuota(message) || message.includes("etcdserver: too many requests"))
-	);
+export function refusesAll(error: EtcdError): boolean {
+	const { code, message } = error;
+	const isBusy = message.includes("etcdserver: too many requests");
+	return mayHaveApplied(error) || (code === Code.ResourceExhausted && isBusy);
 }
 
 /** Whether a new token may help. */

@@ -1,9 +1,15 @@
 import { Code } from "@connectrpc/connect";
 import type { Clock } from "@plinth/runtime";
-import { type CommitBatch, Exhausted, Fenced, StorageUnavailable } from "@plinth/storage";
+import {
+	type CommitBatch,
+	Exhausted,
+	Fenced,
+	type StateStore,
+	StorageUnavailable,
+} from "@plinth/storage";
 import { deadline } from "../client/deadline.ts";
 import type { EtcdClient } from "../client/etcd-client.ts";
-import { EtcdError, refusesAll } from "../client/etcd-error.ts";
+import { EtcdError, mayHaveApplied, refusesAll } from "../client/etcd-error.ts";
 import type { TxnResponse } from "../gen/etcdserverpb/rpc_pb.ts";
 import type { StoreHistory } from "../history/store-history.ts";
 import type { Keys } from "../keys.ts";
@@ -46,6 +52,7 @@ export async function sendTransaction(
 	again: (pending: PendingCommit) => void,
 ): Promise<void> {
 	const { client, keys, offset, history, catchUp } = context;
+	const { store } = context.state;
 	const request = transaction.request(keys, offset, history.intact());
 	const beginMs = context.clock.monotonic();
 	let response: TxnResponse;
@@ -54,6 +61,9 @@ export async function sendTransaction(
 	} catch (error) {
 		if (!(error instanceof EtcdError)) {
 			throw error;
+		}
+		if (mayHaveApplied(error)) {
+			await catchUpAfter(error, store, context);
 		}
 		await failed(transaction, error, again);
 		return;
@@ -117,6 +127,27 @@ async function settle(
 			pending.fresh = true;
 			again(pending);
 		}
+	}
+}
+
+/**
+ * Waits until the state has what etcd had when it refused a transaction. The watch has then resolved the commits that etcd
+ * has applied nevertheless.
+ *
+ * @param sentWith The state when the transaction was sent.
+ * @throws StorageUnavailable if commits that are still pending may have been applied.
+ */
+async function catchUpAfter(
+	error: EtcdError,
+	sentWith: StateStore,
+	{ catchUp, state }: Pick<SendContext, "catchUp" | "state">,
+): Promise<void> {
+	await catchUp.newest();
+	if (state.store !== sentWith) {
+		// It was loaded again meanwhile, and the watch has not delivered what was loaded.
+		throw new StorageUnavailable(`${error.message}; the commit may have been applied`, {
+			cause: error,
+		});
 	}
 }
 
