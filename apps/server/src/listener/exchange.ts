@@ -48,8 +48,13 @@ export interface ExchangeKeeper {
 	/** Only a short response remains of the exchange. */
 	dismissed(exchange: Exchange): void;
 	cut(exchange: Exchange, reason: CutReason): void;
-	/** A stream on a connection of HTTP/2 was reset because its client reads nothing of it. */
-	probe(connection: HttpConnection): void;
+	/**
+	 * An exchange on a connection of HTTP/2 was cut while its response was unread. The client must show that it still
+	 * reads.
+	 *
+	 * @param progressMs - the time since which it has read nothing of that response.
+	 */
+	probe(connection: HttpConnection, progressMs: number): void;
 }
 
 /** Limits that apply to each exchange, in milliseconds. */
@@ -317,12 +322,21 @@ export class Exchange implements ResponseListener {
 		}
 	}
 
-	/** Resets the stream, or closes the connection of HTTP/1.1. */
+	/**
+	 * Resets the stream, or closes the connection of HTTP/1.1. A stream of HTTP/2 whose end waits for the socket can't be
+	 * reset: if the client reads nothing, only the end of the connection ends it.
+	 */
 	cut(reason: CutReason): void {
-		if (!this.#isClosed) {
-			this.#keeper.cut(this, reason);
-			this.#response.reset(errorCode.enhanceYourCalm);
-			this.#closed(new ConnectError(cutMessages[reason], Code.ResourceExhausted));
+		if (this.#isClosed) {
+			return;
+		}
+		const { connection } = this.#request;
+		const isUnread = this.pendingBytes > 0 || this.#hasEnded;
+		this.#keeper.cut(this, reason);
+		this.#response.reset(errorCode.enhanceYourCalm);
+		this.#closed(new ConnectError(cutMessages[reason], Code.ResourceExhausted));
+		if (isUnread && connection.isMultiplexed) {
+			this.#keeper.probe(connection, this.#progressMs);
 		}
 	}
 
@@ -354,9 +368,6 @@ export class Exchange implements ResponseListener {
 				this.#closed();
 			} else {
 				this.cut("write_stall");
-				if (this.#request.connection.isMultiplexed) {
-					this.#keeper.probe(this.#request.connection);
-				}
 			}
 		} else if (this.#request.connection.isMultiplexed && !this.#request.isRead) {
 			this.#checkRequest(nowMs, limits, mayStall);

@@ -17,10 +17,10 @@ import {
 import { enveloped, openSession, openSocket, post, type RawCall } from "../raw-calls.fixture.ts";
 import { startListener } from "../started-listener.fixture.ts";
 import { echoRouter } from "./echo-router.fixture.ts";
-import { exchangeOf } from "./exchange.ts";
+import { type Exchange, exchangeOf } from "./exchange.ts";
 import { Exchanges } from "./exchanges.ts";
 import { defaultListenerLimits } from "./limits.ts";
-import type { HttpRequest, HttpResponse } from "./request-handler.ts";
+import type { HttpConnection, HttpRequest, HttpResponse } from "./request-handler.ts";
 import type { ExchangeHandler } from "./rpc-handler.ts";
 
 const read = "/plinth.resource.v1.ResourceService/Read";
@@ -139,10 +139,8 @@ describe.each([
 				},
 			});
 			const socket = await openSocket(address);
-			const credit = Buffer.alloc(4);
-			credit.writeUInt32BE(100_000_000);
 			socket.write(openingOfHttp2(100_000_000));
-			socket.write(frame(0x8, 0, 0, credit));
+			socket.write(creditOfHttp2(100_000_000));
 			socket.write(requestOfHttp2(1, "/page"));
 			socket.write(requestOfHttp2(3, "/page"));
 			if (goesAway) {
@@ -158,6 +156,69 @@ describe.each([
 			await new Promise((resolve) => setTimeout(resolve, 50));
 			expect(isClosed).toBe(false);
 			clock.advance(10_000);
+			await expect.poll(() => isClosed).toBe(true);
+		});
+	},
+);
+
+describe.each([
+	["plinth", "short_responses"],
+	["plinth", "pending_bytes"],
+	["node", "short_responses"],
+	["node", "pending_bytes"],
+] as const)(
+	"a connection whose client reads no bytes at all (http2 %s), and whose responses end as %s",
+	(http2, reason) => {
+		it("is closed when it does not acknowledge a PING, although no response of it is left", async () => {
+			let isClosed: boolean | undefined;
+			const unread: Exchange[] = [];
+			const serve: ExchangeHandler = (exchange, request, response) => {
+				const isUnread = request.target === "/unread";
+				if (isUnread) {
+					unread.push(exchange);
+				}
+				response.writeHead(200);
+				exchange.end(new Uint8Array(isUnread || reason === "short_responses" ? 12_000 : 60_000));
+				exchange.settled();
+			};
+			const { address, clock, exchanges, cuts } = await startListener(echoRouter({}), {
+				http2,
+				pages: { has: () => true, serve },
+				...(reason === "pending_bytes" && { limits: { pendingBytes: 9_000_000 } }),
+				wrap: (handler) => (request, response) => {
+					if (request.target === "/unread" && isClosed === undefined) {
+						isClosed = false;
+						request.connection.onceClosed(() => {
+							isClosed = true;
+						});
+					}
+					handler(request, response);
+				},
+			});
+			const socket = await openSocket(address);
+			socket.write(openingOfHttp2(100_000_000));
+			socket.write(creditOfHttp2(100_000_000));
+			for (let index = 0; index < 700; index += 1) {
+				socket.write(requestOfHttp2(2 * index + 1, "/unread"));
+			}
+			await until(() => unread.length === 700);
+			for (let before = -1; before !== exchanges.pendingBytes; ) {
+				before = exchanges.pendingBytes;
+				await new Promise((resolve) => setTimeout(resolve, 200));
+			}
+			const unreadCount = unread.filter((exchange) => !exchange.isClosed).length;
+			expect(unreadCount).toBeGreaterThan(0);
+			expect(cuts).toEqual([]);
+			const other = openSession(address, { initialWindowSize: 0 });
+			for (let index = 0; index < (reason === "short_responses" ? 1_000 : 250); index += 1) {
+				post(other, "/other", "{}");
+			}
+			await until(() => unread.every((exchange) => exchange.isClosed));
+			expect(cuts.slice(0, unreadCount)).toEqual(Array(unreadCount).fill(reason));
+			clock.advance(39_000);
+			await new Promise((resolve) => setTimeout(resolve, 50));
+			expect(isClosed).toBe(false);
+			clock.advance(1_000);
 			await expect.poll(() => isClosed).toBe(true);
 		});
 	},
@@ -255,9 +316,52 @@ describe("of unread bytes of plain HTTP beyond the total limit", () => {
 	});
 });
 
-/** A request that was read, on a connection of its own. */
-function readRequest(): HttpRequest {
-	const connection = { isMultiplexed: true, onceClosed: () => {} };
+describe("a client whose responses are ended for the sake of others", () => {
+	it("gets at most one PING a sweep, and as much time to acknowledge it as if it had stalled", () => {
+		const pings: (() => void)[] = [];
+		let isDestroyed = false;
+		const connection = {
+			isMultiplexed: true,
+			onceClosed: () => {},
+			ping: (done: () => void) => pings.push(done),
+			destroy: () => {
+				isDestroyed = true;
+			},
+		} as unknown as HttpConnection;
+		const clock = new FakeClock();
+		const limits = { ...defaultListenerLimits, pendingBytes: 45_000 };
+		const exchanges = new Exchanges({ clock, logger: silentLogger, limits });
+		const begin = () => {
+			const exchange = exchanges.begin("plain", readRequest(connection), unreadResponse);
+			void exchange.write(new Uint8Array(15_000), true);
+			exchange.settled();
+			return exchange;
+		};
+		const [first, second, third] = [begin(), begin(), begin(), begin(), begin()];
+		expect([first?.isClosed, second?.isClosed, third?.isClosed]).toEqual([true, true, false]);
+		expect(pings.length).toBe(0);
+		clock.advance(1_000);
+		expect(pings.length).toBe(1);
+		begin();
+		expect(third?.isClosed).toBe(true);
+		clock.advance(1_000);
+		expect(pings.length).toBe(1);
+		// What the client has read says nothing about the response that was written since.
+		pings[0]?.();
+		clock.advance(1_000);
+		expect(pings.length).toBe(2);
+		clock.advance(36_000);
+		expect(isDestroyed).toBe(false);
+		clock.advance(1_000);
+		expect(isDestroyed).toBe(true);
+	});
+});
+
+/** A connection of HTTP/2. */
+const connectionOfHttp2 = { isMultiplexed: true, onceClosed: () => {}, ping: () => {} };
+
+/** A request that was read, on a connection of its own unless one is given. */
+function readRequest(connection: Partial<HttpConnection> = { ...connectionOfHttp2 }): HttpRequest {
 	return { connection, target: "/page", isRead: true } as unknown as HttpRequest;
 }
 
@@ -397,6 +501,13 @@ function openingOfHttp2(windowBytes = 0): Buffer {
 		Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
 		frame(0x4, 0, 0, initialWindowSize),
 	]);
+}
+
+/** Allows more bytes of bodies for the whole connection. */
+function creditOfHttp2(bytes: number): Buffer {
+	const credit = Buffer.alloc(4);
+	credit.writeUInt32BE(bytes);
+	return frame(0x8, 0, 0, credit);
 }
 
 /** A POST of `{}` over HTTP/2. */

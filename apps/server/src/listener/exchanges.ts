@@ -58,6 +58,11 @@ export class Exchanges implements ExchangeKeeper {
 	 * share one.
 	 */
 	readonly #probes = new Map<HttpConnection, number>();
+	/**
+	 * Connections that are sent a PING by the next sweep in which none is outstanding, with the earliest time at which they
+	 * are closed. An outstanding PING shows nothing about responses that were written after it.
+	 */
+	readonly #toProbe = new Map<HttpConnection, number>();
 	#pendingBytes = 0;
 	#nowMs = 0;
 	#sweep: Timer | undefined;
@@ -196,10 +201,12 @@ export class Exchanges implements ExchangeKeeper {
 		for (const [connection, dueMs] of this.#probes) {
 			if (this.#nowMs >= dueMs) {
 				this.#probes.delete(connection);
+				this.#toProbe.delete(connection);
 				connection.destroy(errorCode.noError);
 			}
 		}
-		const isIdle = this.#all.size === 0 && this.#probes.size === 0;
+		this.#sendProbes();
+		const isIdle = this.#all.size === 0 && this.#probes.size === 0 && this.#toProbe.size === 0;
 		this.#sweep = isIdle ? undefined : clock.setTimer(this.#sweepMs, this.#onSweep);
 	};
 
@@ -225,12 +232,24 @@ export class Exchanges implements ExchangeKeeper {
 
 	/**
 	 * The client of a stalled stream may still read other streams. A client that does not acknowledge a PING reads
-	 * nothing at all, and its connection is closed.
+	 * nothing at all, and its connection is closed. If its response was cut for the sake of others, not before the response
+	 * would have stalled: the acknowledgment of a client that reads slowly may take longer than `probeMs`.
 	 */
-	probe(connection: HttpConnection): void {
-		if (!this.#probes.has(connection)) {
-			this.#probes.set(connection, this.#nowMs + probeMs);
-			connection.ping(() => this.#probes.delete(connection));
+	probe(connection: HttpConnection, progressMs: number): void {
+		const stalledMs = progressMs + this.#options.limits.writeStallMs;
+		const dueMs = Math.max(this.#nowMs, stalledMs) + probeMs;
+		const knownMs = this.#toProbe.get(connection) ?? Number.POSITIVE_INFINITY;
+		this.#toProbe.set(connection, Math.min(dueMs, knownMs));
+	}
+
+	/** At most one PING for each connection and sweep, however many responses are cut: clients limit PINGs. */
+	#sendProbes(): void {
+		for (const [connection, dueMs] of this.#toProbe) {
+			if (!this.#probes.has(connection)) {
+				this.#toProbe.delete(connection);
+				this.#probes.set(connection, Math.max(dueMs, this.#nowMs + probeMs));
+				connection.ping(() => this.#probes.delete(connection));
+			}
 		}
 	}
 }
