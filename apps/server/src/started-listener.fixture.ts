@@ -28,6 +28,8 @@ export async function startListener(
 	options: Pick<RpcHandlerOptions, "special" | "pages"> &
 		Partial<Pick<ExchangesOptions, "logger" | "streamsMayStall">> & {
 			readonly clock?: FakeClock;
+			/** The clock of the listener's connections; the system's by default. */
+			readonly connectionClock?: FakeClock;
 			readonly limits?: Partial<ListenerLimits>;
 			/** Wraps the handler of requests. */
 			readonly wrap?: (handler: RequestHandler) => RequestHandler;
@@ -58,7 +60,7 @@ export async function startListener(
 		limits,
 		...http2OfTests(),
 		...(options.http2 && { http2: options.http2 }),
-		clock: systemClock,
+		clock: options.connectionClock ?? systemClock,
 		logger,
 		...(tls && { tls }),
 	});

@@ -121,15 +121,17 @@ describe.each([
 ] as const)(
 	"a connection whose client reads no bytes at all (http2 %s, after a GOAWAY: %s)",
 	(http2, goesAway) => {
-		it("is closed when it does not acknowledge a PING, although nothing more can be written", async () => {
+		/** Opens the connection, and two responses of which the kernel takes a part. */
+		async function openUnread() {
 			let isClosed = false;
 			const serve: ExchangeHandler = (exchange, _request, response) => {
 				response.writeHead(200);
 				exchange.write(new Uint8Array(16_000_000))?.catch(() => {});
 				exchange.settled();
 			};
-			const { address, clock, exchanges, cuts } = await startListener(echoRouter({}), {
-				http2,
+			const connectionClock = new FakeClock();
+			const listener = await startListener(echoRouter({}), {
+				...{ http2, connectionClock },
 				pages: { has: () => true, serve },
 				wrap: (handler) => (request, response) => {
 					request.connection.onceClosed(() => {
@@ -138,7 +140,8 @@ describe.each([
 					handler(request, response);
 				},
 			});
-			const socket = await openSocket(address);
+			const { exchanges } = listener;
+			const socket = await openSocket(listener.address);
 			socket.write(openingOfHttp2(100_000_000));
 			socket.write(creditOfHttp2(100_000_000));
 			socket.write(requestOfHttp2(1, "/page"));
@@ -151,12 +154,44 @@ describe.each([
 				before = exchanges.pendingBytes;
 				await new Promise((resolve) => setTimeout(resolve, 200));
 			}
+			return { ...listener, connectionClock, socket, isClosed: () => isClosed };
+		}
+
+		/** The client cancels both requests. */
+		async function reset({ socket, exchanges }: Awaited<ReturnType<typeof openUnread>>) {
+			const cancel = Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL);
+			socket.write(Buffer.concat([frame(0x3, 0, 1, cancel), frame(0x3, 0, 3, cancel)]));
+			await until(() => exchanges.open === 0);
+		}
+
+		it("is closed when it does not acknowledge a PING, although nothing more can be written", async () => {
+			const { clock, connectionClock, cuts, isClosed } = await openUnread();
 			clock.advance(31_000);
 			expect(cuts).toEqual(["write_stall", "write_stall"]);
 			await new Promise((resolve) => setTimeout(resolve, 50));
-			expect(isClosed).toBe(false);
+			expect(isClosed()).toBe(false);
 			clock.advance(10_000);
-			await expect.poll(() => isClosed).toBe(true);
+			connectionClock.advance(defaultListenerLimits.lingerMs);
+			await expect.poll(isClosed).toBe(true);
+		});
+
+		it("is closed when it has been idle, although its client has reset its streams", async () => {
+			const opened = await openUnread();
+			await reset(opened);
+			opened.connectionClock.advance(defaultListenerLimits.idleMs);
+			opened.connectionClock.advance(defaultListenerLimits.idleMs);
+			await expect.poll(opened.isClosed).toBe(true);
+			expect(opened.cuts).toEqual([]);
+		});
+
+		it("is closed soon after the listener closes, although its client has reset its streams", async () => {
+			const opened = await openUnread();
+			await reset(opened);
+			opened.connectionClock.advance(defaultListenerLimits.idleMs);
+			const closed = opened.close(defaultListenerLimits.idleMs);
+			opened.connectionClock.advance(4 * defaultListenerLimits.lingerMs);
+			await closed;
+			await expect.poll(opened.isClosed).toBe(true);
 		});
 	},
 );
