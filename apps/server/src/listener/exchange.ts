@@ -25,7 +25,7 @@ export type CutReason =
 	| "pending_bytes"
 	/** Too many bytes of incomplete messages were received. */
 	| "incomplete_bytes"
-	/** Too many short responses are unread: the oldest was ended. */
+	/** Too many short responses are unread: the one not read for the longest time was ended. */
 	| "short_responses";
 
 /** The kind of a request: that of its method, or plain HTTP. */

@@ -392,6 +392,30 @@ describe("a client whose responses are ended for the sake of others", () => {
 	});
 });
 
+describe("of more than 1,000 unread pages", () => {
+	it("that of a client that reads is not the first to be ended, although it began before the others", () => {
+		const clock = new FakeClock();
+		const cuts: string[] = [];
+		const exchanges = new Exchanges({
+			...{ clock, logger: silentLogger, limits: defaultListenerLimits },
+			onCut: (reason) => cuts.push(reason),
+		});
+		const begin = () => {
+			const exchange = exchanges.begin("plain", readRequest(), unreadResponse);
+			void exchange.write(new Uint8Array(15_000), true);
+			return exchange;
+		};
+		const [reader, stalled, ...others] = Array.from({ length: 1_000 }, begin);
+		clock.advance(5_000);
+		reader?.sent(15_000);
+		void reader?.write(new Uint8Array(15_000), true);
+		others.push(begin());
+		expect([reader?.isClosed, stalled?.isClosed]).toEqual([false, true]);
+		expect(others.filter(({ isClosed }) => isClosed)).toEqual([]);
+		expect(cuts).toEqual(["short_responses"]);
+	});
+});
+
 /** A connection of HTTP/2. */
 const connectionOfHttp2 = { isMultiplexed: true, onceClosed: () => {}, ping: () => {} };
 

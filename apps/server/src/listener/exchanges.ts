@@ -40,7 +40,7 @@ const shortResponses = 1_000;
  *   which needs no token, counts together as one caller, however many connections it uses. Its response that was not read
  *   for the longest time is ended: a client that reads without pauses loses nothing while others stall;
  * - exchanges that count for no other limit (refusals, plain HTTP, health checks) send short responses immediately, so
- *   one that remains is not being read: above `shortResponses`, the oldest is ended.
+ *   one that remains is not being read: above `shortResponses`, the one not read for the longest time is ended.
  *
  * Time is counted in sweeps, so that a pause of the process is not attributed to clients.
  */
@@ -49,7 +49,7 @@ export class Exchanges implements ExchangeKeeper {
 	readonly #sweepMs: number;
 	readonly #connections = new WeakMap<HttpConnection, Connection>();
 	readonly #all = new LinkedList<Exchange>();
-	/** Exchanges that are not admitted, the oldest first. */
+	/** Exchanges that are not admitted, the one that has made no progress for the longest time first. */
 	readonly #short = new LinkedList<Exchange>();
 	/** The usage of all plain HTTP. */
 	readonly #plain: Usage = { calls: 0, pendingBytes: 0 };
@@ -133,6 +133,10 @@ export class Exchanges implements ExchangeKeeper {
 		usage.pendingBytes -= bytes;
 		if (usage !== connection) {
 			connection.pendingBytes -= bytes;
+		}
+		if (exchange.shortPlace?.list !== undefined && !exchange.isClosed) {
+			exchange.shortPlace.remove();
+			exchange.shortPlace = this.#short.append(exchange);
 		}
 	}
 
