@@ -1,6 +1,8 @@
 import { hostname } from "node:os";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { advertisedHostName, defaultAdvertisedAddress } from "./advertised-address.ts";
+
+vi.mock("node:os", { spy: true });
 
 describe("the advertised address of a listener", () => {
 	it.each([
@@ -20,5 +22,17 @@ describe("the advertised address of a listener", () => {
 		expect(advertisedHostName("http://[fd00::1]:7575", loopback)).toBeUndefined();
 		expect(advertisedHostName(undefined, loopback)).toBeUndefined();
 		expect(advertisedHostName(undefined, { host: "::", port: 1 })).toBe(hostname().toLowerCase());
+	});
+
+	it("has to be configured if the host name can't be part of a URL", () => {
+		const host = vi.mocked(hostname).mockReturnValue("plinth.1");
+		onTestFinished(() => {
+			host.mockReset();
+		});
+		const listen = { host: "0.0.0.0", port: 7575 };
+		expect(() => advertisedHostName(undefined, listen)).toThrow(
+			"the other servers of the cluster can't call this one at http://plinth.1:7575, which is not a valid URL: set --advertised-address to a URL at which they reach it",
+		);
+		expect(advertisedHostName("http://one.example:7575", listen)).toBe("one.example");
 	});
 });

@@ -1,6 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import { hostname } from "node:os";
 import { formatListenAddress, type ListenAddress } from "../configuration/listen-address.ts";
+import { ListenError } from "../listener/listen-error.ts";
 
 const wildcards = new BlockList();
 wildcards.addAddress("0.0.0.0", "ipv4");
@@ -17,17 +18,27 @@ export function defaultAdvertisedAddress(
 	return `${scheme}://${formatListenAddress({ host: isWildcard(host) ? hostname() : host, port })}`;
 }
 
-/** The host name of the advertised address of a listener; `undefined` if that is an IP address. */
+/**
+ * The host name of the advertised address of a listener; `undefined` if that is an IP address.
+ *
+ * @throws ListenError if none is configured, and the host name of the machine, such as `plinth.1`, can't be part of a URL.
+ */
 export function advertisedHostName(
 	configured: string | undefined,
 	listen: ListenAddress,
 ): string | undefined {
-	const { hostname: host } = new URL(configured ?? defaultAdvertisedAddress("http", listen));
+	const address = configured ?? defaultAdvertisedAddress("http", listen);
+	const host = URL.parse(address)?.hostname;
+	if (host === undefined) {
+		throw new ListenError(
+			`the other servers of the cluster can't call this one at ${address}, which is not a valid URL: set --advertised-address to a URL at which they reach it`,
+		);
+	}
 	return isIP(host) !== 0 || host.startsWith("[") ? undefined : host;
 }
 
 /** Whether a listener on that host is reached at all addresses of the machine. */
-function isWildcard(host: string): boolean {
+export function isWildcard(host: string): boolean {
 	const family = isIP(host);
 	return family !== 0 && wildcards.check(host, family === 6 ? "ipv6" : "ipv4");
 }

@@ -85,7 +85,7 @@ export async function startStorage(
 		eachAlone: options.storage.kind === "memory",
 	});
 	const { deployment } = options;
-	const direct = directAddress(options);
+	const direct = directAddress(options, logger);
 	const references = await openReferences({
 		backend,
 		identity: storage.identity,
