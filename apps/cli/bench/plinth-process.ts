@@ -25,7 +25,7 @@ function mains(prefix: string, folder: string | undefined): Record<string, reado
 }
 
 /** The home of the user who runs the programs, where their compiled code is kept. */
-export const home = await mkdtemp(join(tmpdir(), "plinth-bench-"));
+const home = await mkdtemp(join(tmpdir(), "plinth-bench-"));
 
 /** Removes what the programs have kept. */
 export function removeHome(): Promise<void> {

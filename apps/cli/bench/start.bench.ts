@@ -8,7 +8,7 @@
  */
 import { ComparisonTable, interleave, unlessQuick } from "@plinth/bench";
 import { createServer } from "@plinth/server";
-import { home, programs, removeHome, runNode } from "./plinth-process.ts";
+import { programs, removeHome, runNode } from "./plinth-process.ts";
 
 const server = createServer({
 	storage: { kind: "memory" },
@@ -19,7 +19,7 @@ await server.start();
 const commands: Readonly<Record<string, readonly string[]>> = {
 	"plinth --help": ["--help"],
 	"plinth version": ["version"],
-	"plinth get": ["get", "Namespace", "--server", server.address, "--config", `${home}/none`],
+	"plinth get": ["get", "Namespace", "--server", server.address],
 };
 
 const empty = "node -e 0";
