@@ -3,7 +3,8 @@ import type { StreamResponse, Transport } from "@connectrpc/connect";
 
 /**
  * A transport that counts its calls. A call ends with its response, or with its error. A stream ends with its last message,
- * with an error, when its reader stops, or when its signal aborts, though nobody may read it.
+ * with an error, when its signal aborts, though nobody may read it, or when the `return` of its iterator is called. A client
+ * of Connect never calls that: a reader that leaves its `for await` early has to abort the signal.
  */
 export class CountedTransport implements Transport {
 	readonly #transport: Transport;
