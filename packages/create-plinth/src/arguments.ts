@@ -30,8 +30,7 @@ FOLDER is created; its last part is the name of the project. "." is the working 
   --help                  print this text
   --version               print the version
 
-npm takes flags for itself: write -- before them, as in npm create plinth@latest my-platform -- --no-git
-`;
+npm takes flags for itself: write -- before them, as in npm create plinth@latest my-platform -- --no-git`;
 
 const options = {
 	"no-install": { type: "boolean" },

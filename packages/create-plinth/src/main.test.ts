@@ -154,10 +154,21 @@ To start over, delete ${folder}/shop
 	it("has help, and a version", () => {
 		expect(create(["--help"]).stdout).toContain("npm create plinth@latest FOLDER\n");
 		expect(create(["--version"]).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-		const full = spawnSync("bash", ["-c", `"${process.execPath}" "${main}" --help > /dev/full`]);
-		expect({ status: full.status, stderr: `${full.stderr}` }).toEqual({
-			status: 1,
-			stderr: "create-plinth: can't write to standard output: no space left on device\n",
-		});
 	});
+
+	it.each(["--help", "shop --no-install --no-git"])(
+		"fails if the output of %s can't be written",
+		(args) => {
+			const { status, stderr } = spawnSync(
+				"bash",
+				["-c", `"${process.execPath}" "${main}" ${args} > /dev/full`],
+				{ cwd: folder, encoding: "utf8" },
+			);
+			expect({ status, stderr }).toEqual({
+				status: 1,
+				stderr: "create-plinth: can't write to standard output: no space left on device\n",
+			});
+			expect(existsSync(join(folder, "shop/package.json"))).toBe(args.startsWith("shop"));
+		},
+	);
 });

@@ -7,17 +7,35 @@ import { runProgram } from "./run-program.ts";
 
 const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** Runs the command line, and returns its exit code. */
+/** Runs the command line, and returns its exit code. It finishes although its output can't be written, and then fails. */
 export async function run(args: readonly string[]): Promise<number> {
+	let outputCode: number = exitCodes.ok;
+	const output = new StandardOutput(({ reason, isUnread }) => {
+		if (!isUnread) {
+			console.error(`create-plinth: can't write to standard output: ${reason}`);
+			outputCode = exitCodes.failed;
+		}
+	});
+	const code = await runCommand(args, (line) => output.write(`${line}\n`));
+	await output.flush();
+	return code || outputCode;
+}
+
+/** Prints a line, or several. */
+type Print = (text: string) => void;
+
+async function runCommand(args: readonly string[], print: Print): Promise<number> {
 	try {
 		const parsed = parseArguments(args, process.env.npm_config_user_agent);
 		switch (parsed.kind) {
 			case "help":
-				return print(help);
+				print(help);
+				return exitCodes.ok;
 			case "version":
-				return print(`${ownVersion()}\n`);
+				print(ownVersion());
+				return exitCodes.ok;
 			case "create":
-				return (await uninterrupted((signal) => create(parsed, signal)))
+				return (await uninterrupted((signal) => create(parsed, print, signal)))
 					? exitCodes.ok
 					: exitCodes.failed;
 		}
@@ -32,20 +50,6 @@ export async function run(args: readonly string[]): Promise<number> {
 		}
 		throw error;
 	}
-}
-
-/** Prints the whole result of a command line, and returns the exit code. */
-async function print(text: string): Promise<number> {
-	let exitCode: number = exitCodes.ok;
-	const output = new StandardOutput(({ reason, isUnread }) => {
-		if (!isUnread) {
-			console.error(`create-plinth: can't write to standard output: ${reason}`);
-			exitCode = exitCodes.failed;
-		}
-	});
-	output.write(text);
-	await output.flush();
-	return exitCode;
 }
 
 type Creation = Extract<Arguments, { readonly kind: "create" }>;
@@ -65,24 +69,25 @@ async function uninterrupted(work: (signal: AbortSignal) => Promise<boolean>): P
 /** Returns whether the project is complete. */
 async function create(
 	{ folder, install, git, packageManager }: Creation,
+	print: Print,
 	signal: AbortSignal,
 ): Promise<boolean> {
 	const project = await createProject({ folder, packageManager, signal });
-	console.log(`${project.name}: ${project.files.length} files in ${project.folder}`);
+	print(`${project.name}: ${project.files.length} files in ${project.folder}`);
 	if (git && (await createRepository(project.folder, signal))) {
-		console.log("created a git repository");
+		print("created a git repository");
 	}
 	const where = relative(process.cwd(), project.folder);
 	const enter = where === "" ? [] : [`cd ${/^[\w./\\-]+$/.test(where) ? where : `"${where}"`}`];
 	const installCommands = [`${packageManager} install`, `${packageManager} run generate`];
-	if (install && !(await installDependencies(project, packageManager, signal))) {
+	if (install && !(await installDependencies(project, packageManager, print, signal))) {
 		console.error(
 			`\ncreate-plinth: the project was created, but not set up completely. To finish:\n${listed([...enter, ...installCommands])}\nTo start over, delete ${project.folder}`,
 		);
 		return false;
 	}
 	const execute = packageManager === "npm" ? "npx" : `${packageManager} exec`;
-	console.log(
+	print(
 		`\nStart the server:\n${listed([...enter, ...(install ? [] : installCommands), `${packageManager} run dev`])}\n\nIn a second terminal, declare a site, and wait until the controller has reached it:\n${listed([...enter, `${execute} plinth apply -f resources/site.yaml`, `${execute} plinth wait Site plinth --for=condition=Reachable`])}\n\nREADME.md has all commands, and what each file is for.`,
 	);
 	return true;
@@ -99,16 +104,17 @@ async function createRepository(folder: string, signal: AbortSignal): Promise<bo
 async function installDependencies(
 	{ folder }: NewProject,
 	packageManager: Creation["packageManager"],
+	print: Print,
 	signal: AbortSignal,
 ): Promise<boolean> {
-	console.log(`installing dependencies with ${packageManager}…`);
+	print(`installing dependencies with ${packageManager}…`);
 	const install = packageManager === "npm" ? ["install", "--no-audit", "--no-fund"] : ["install"];
 	const installed = await runProgram(packageManager, install, { folder, signal, show: true });
 	if (!installed.succeeded) {
 		return false;
 	}
 	const generated = await runProgram(packageManager, ["run", "generate"], { folder, signal });
-	console.log(generated.succeeded ? "generated src/gen from the protos" : generated.output);
+	print(generated.succeeded ? "generated src/gen from the protos" : generated.output);
 	return generated.succeeded;
 }
 
