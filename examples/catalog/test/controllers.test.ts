@@ -36,10 +36,19 @@ const workload = resourceOf(Workload, {
 	id: idOf(Workload, "web-1"),
 	data: create(WorkloadSchema, web1),
 });
+const withoutPorts = resourceOf(Workload, {
+	id: idOf(Workload, "web-1"),
+	data: create(WorkloadSchema, { host: "one.test" }),
+});
 const healthCheck = resourceOf(HealthCheck, {
 	id: idOf(HealthCheck, "web-1"),
 	data: create(HealthCheckSchema, check),
 	owner: idOf(Workload, "web-1"),
+});
+const orphan = resourceOf(HealthCheck, {
+	id: idOf(HealthCheck, "web-1"),
+	data: create(HealthCheckSchema, check),
+	owner: idOf(Workload, "web-1", {}, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
 });
 
 /** A prober in front of a network in which only some addresses respond. */
@@ -130,6 +139,29 @@ describe("one reconcile of the probe controller", () => {
 		expect(requeue).toBeUndefined();
 		expect(changes.map(({ kind }) => kind)).toEqual(["delete"]);
 	});
+
+	it.each([
+		["workload", [orphan]],
+		["port", [withoutPorts, healthCheck]],
+	])(
+		"has nothing to do for a check without a %s that has just been deleted",
+		async (_, resources) => {
+			const id = idOf(HealthCheck, "web-1");
+			const controller = createProbeController(proberOf(new Set()));
+			const { requeue, changes } = await reconcileOnce(
+				{
+					...controller,
+					reconcile: async (ctx, request) => {
+						await ctx.delete(id);
+						return controller.reconcile(ctx, request);
+					},
+				},
+				{ id, resources },
+			);
+			expect(requeue).toBeUndefined();
+			expect(changes.map(({ kind }) => kind)).toEqual(["delete"]);
+		},
+	);
 
 	it("gives up on a target that says nothing", async () => {
 		const silent: Prober = (_, signal) =>

@@ -1,12 +1,15 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
 	type Controller,
 	cacheList,
 	contentChanged,
 	defineController,
+	type ReconcileContext,
 	requeueAfter,
 	watch,
 } from "@plinth/controller";
+import type { ConditionSchema, Resource } from "@plinth/proto";
 import { checksByWorkload } from "../indexes.ts";
 import { HealthCheck } from "../types/health-check.ts";
 import { Workload } from "../types/workload.ts";
@@ -39,28 +42,36 @@ export function createProbeController(prober: Prober): Controller {
 			const workload = ctx.cache.get(Workload, owner);
 			if (workload === undefined || workload.resource.id?.uid !== owner.uid) {
 				const condition = unknownCondition("NoWorkload", `workload ${owner.name} is gone`);
-				await ctx.writeStatusIfChanged(check.resource, { conditions: [condition] });
+				await writeCondition(ctx, check.resource, condition);
 				return;
 			}
 			const target = targetOf(check.data, workload.data);
 			if (target === undefined) {
 				const condition = unknownCondition("NoPort", `workload ${owner.name} has no such port`);
-				await ctx.writeStatusIfChanged(check.resource, { conditions: [condition] });
+				await writeCondition(ctx, check.resource, condition);
 				return;
 			}
 			const result = await probeWithin(prober, target, check.data.timeoutMs, ctx.clock, ctx.signal);
-			try {
-				await ctx.writeStatusIfChanged(check.resource, {
-					conditions: [healthCondition(workload.resource, addressOf(target), result)],
-				});
-			} catch (error) {
-				if (error instanceof ConnectError && error.code === Code.NotFound) {
-					// The check was deleted while its workload was probed: there is nothing left to do.
-					return;
-				}
-				throw error;
-			}
-			return requeueAfter(check.data.intervalMs);
+			const condition = healthCondition(workload.resource, addressOf(target), result);
+			const exists = await writeCondition(ctx, check.resource, condition);
+			return exists ? requeueAfter(check.data.intervalMs) : undefined;
 		},
 	});
+}
+
+/** Writes the status of a check. Resolves to whether the check exists: one that was deleted meanwhile is no failure. */
+async function writeCondition(
+	ctx: Pick<ReconcileContext, "writeStatusIfChanged">,
+	check: Resource,
+	condition: MessageInitShape<typeof ConditionSchema>,
+): Promise<boolean> {
+	try {
+		await ctx.writeStatusIfChanged(check, { conditions: [condition] });
+		return true;
+	} catch (error) {
+		if (error instanceof ConnectError && error.code === Code.NotFound) {
+			return false;
+		}
+		throw error;
+	}
 }
