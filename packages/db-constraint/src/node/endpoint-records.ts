@@ -100,7 +100,7 @@ export class EndpointRecords {
 		const warning = runtime.clock.setTimer(sharedMs, () =>
 			logger.warn(
 				{ ...addresses },
-				"another server of this deployment has the same addresses, or the leases can't be reached: servers with the same addresses can't call each other, and deletions may wait. Set --advertised-address to a host by which the others reach this server, or --internal-listen to an address of its own",
+				"another server of this deployment has the same addresses, or the leases can't be reached: servers with the same addresses can't call each other, and deletions may wait. Set --internal-listen to an address of its own, or, if it listens on all interfaces, --advertised-address to a host by which the others reach this server",
 			),
 		);
 		try {

@@ -50,7 +50,7 @@ export class SiblingFailures {
 		failing.warnedMs = now;
 		logger.warn(
 			{ err, address, failingForMs: Math.round(now - sinceMs) },
-			"another server of this deployment can't be reached at this address: deletions may wait. The internal listener of each server must be reachable for the others: set --advertised-address there to a host by which they reach it, or --internal-listen to an address other than localhost",
+			"another server of this deployment can't be reached at this address: deletions may wait. The internal listener of each server must be reachable for the others: set --internal-listen there to an address at which they reach it, or, if it listens on all interfaces, --advertised-address to such a host",
 		);
 	}
 }
