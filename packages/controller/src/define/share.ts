@@ -15,6 +15,9 @@ export interface WorkHold {
 export interface Share {
 	/** The hold under which the run works on a resource now, or will soon; `undefined` if it does not. */
 	holdOf(id: ID): WorkHold | undefined;
-	/** Calls the listener when that may have changed, until the returned function is called. */
+	/**
+	 * Calls the listener when that may have changed, until the returned function is called. A listener that is added by
+	 * another one is called from the next change on.
+	 */
 	onChange(listener: () => void): () => void;
 }

@@ -173,7 +173,11 @@ export class ShardGate {
 		// Neither other listeners nor the shards of other controllers depend on it.
 		const onFailure = (err: unknown) =>
 			this.#run.environment.logger.error({ err }, "a listener of `share.onChange` failed");
-		for (const listener of this.#listeners) {
+		// Those that are added meanwhile wait for the next change: the loop must end even if each call adds one.
+		for (const listener of [...this.#listeners]) {
+			if (!this.#listeners.has(listener)) {
+				continue;
+			}
 			try {
 				// It may be an async function.
 				const returned: unknown = listener();

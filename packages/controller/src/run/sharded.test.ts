@@ -391,6 +391,52 @@ describe("a sharded controller", () => {
 		expect(cluster.errors).toContain("a listener of `share.onChange` failed");
 	});
 
+	it("calls a listener of its share that is added during a change at the next one, and none that was removed", async () => {
+		let changes = 0;
+		let renewed = 0;
+		let removed = 0;
+		const source = watchEvents("shares", {
+			async *source({ share, signal }) {
+				let removeOther = () => {};
+				const renew = () => {
+					const remove = share.onChange(() => {
+						renewed += 1;
+						if (renewed > 1_000) {
+							throw new Error("more calls than changes");
+						}
+						removeOther();
+						remove();
+						renew();
+					});
+				};
+				renew();
+				share.onChange(() => {
+					changes += 1;
+				});
+				removeOther = share.onChange(() => {
+					removed += 1;
+				});
+				await aborted(signal);
+				yield { key: "end", event: undefined };
+			},
+			map: () => [],
+		});
+		await using cluster = new Cluster(() => [
+			defineController({
+				name: "artist",
+				manages: Artist,
+				placement: "sharded",
+				watches: [source],
+				async reconcile() {},
+			}),
+		]);
+		await cluster.start();
+		await cluster.start();
+		expect(changes).toBeGreaterThan(0);
+		expect({ renewed, removed }).toEqual({ renewed: changes, removed: 0 });
+		expect(cluster.errors).toEqual([]);
+	});
+
 	it("requests what was deleted while a shard moved to it", async () => {
 		const seen: string[] = [];
 		await using cluster = new Cluster((server) => [
