@@ -28,9 +28,11 @@ export class FollowedList {
 	#watch: Watch | undefined;
 	#version = "";
 	#isComplete = false;
+	/** When the list was last known to be current. The link may have received messages of other lists since then. */
+	#currentMs: number | undefined;
 	#pausedMs: number | undefined;
 	#refusal: string | undefined;
-	/** Set after the server has ended the watch, until it has sent something again. */
+	/** Set after the server has ended the watch, until it has sent something again, also if it is paused meanwhile. */
 	#lost: Extract<LiveState, { readonly phase: "lost" }> | undefined;
 
 	/** @param queryOf - called at each start. Its result must not change after the first one. */
@@ -86,9 +88,8 @@ export class FollowedList {
 			this.#watch.close();
 			this.#watch = undefined;
 			this.#snapshot = undefined;
-			this.#lost = undefined;
 		}
-		this.#pausedMs ??= this.#link.heardMs;
+		this.#pausedMs ??= this.#lost?.sinceMs ?? this.#link.heardMs;
 		this.#observer.onState();
 	}
 
@@ -96,6 +97,9 @@ export class FollowedList {
 		const before = this.#lost;
 		if (update.kind !== "snapshot-begins") {
 			this.#lost = undefined;
+		}
+		if (isCurrentAfter(update)) {
+			this.#currentMs = this.#link.heardMs;
 		}
 		switch (update.kind) {
 			case "snapshot-begins":
@@ -128,7 +132,7 @@ export class FollowedList {
 				this.#lost = {
 					phase: "lost",
 					// An attempt that fails as well makes nothing newer.
-					sinceMs: before?.sinceMs ?? this.#link.heardMs,
+					sinceMs: before?.sinceMs ?? this.#currentMs ?? this.#link.heardMs,
 					reason: update.error.rawMessage,
 				};
 				break;
@@ -181,4 +185,9 @@ export class FollowedList {
 		}
 		return gone.map((key) => ({ kind: "deleted", key }));
 	}
+}
+
+/** Whether all changes up to a version have arrived with the update. */
+function isCurrentAfter({ kind }: WatchUpdate): boolean {
+	return kind === "snapshot-complete" || kind === "changes" || kind === "current";
 }

@@ -397,7 +397,7 @@ describe("the hub", () => {
 		expect(last().positions).toEqual(["1"]);
 		last().end(Code.OutOfRange, "too old");
 		await settle();
-		expect(tab.states.get(1)).toMatchObject({ phase: "lost", reason: "too old" });
+		expect(tab.states.get(1)).toEqual({ phase: "lost", sinceMs, reason: "too old" });
 		clock.advance(500);
 		await settle();
 		expect(last().positions).toEqual([""]);
@@ -459,6 +459,43 @@ describe("the hub", () => {
 		last().complete("2");
 		await settle();
 		expect(tab.states.get(1)?.phase).toBe("live");
+	});
+
+	it("says since when a view is old that was interrupted before its tab was hidden, while another view is current", async () => {
+		const tab = new TestTab(hub);
+		tab.send({ kind: "open", view: 1, request: table });
+		const other = new TestTab(hub);
+		other.send({ kind: "open", view: 1, request: table });
+		await settle();
+		last().complete("1", 0);
+		last().complete("1", 1);
+		await settle();
+		const sinceMs = clock.now();
+		last().end(Code.ResourceExhausted, "too many watches");
+		await settle();
+		const lost = { phase: "lost", sinceMs, reason: "too many watches" };
+		expect(tab.states.get(1)).toEqual(lost);
+		clock.advance(400);
+		last().upsert("a", "2", 1);
+		await settle();
+		tab.send({ kind: "visible", isVisible: false });
+		await settle();
+		expect(tab.states.get(1)).toEqual({ phase: "paused", sinceMs });
+		clock.advance(10_000);
+		last().upsert("b", "3");
+		await settle();
+		tab.send({ kind: "visible", isVisible: true });
+		await settle();
+		expect(tab.states.get(1)).toEqual(lost);
+		const at = last().positions.indexOf("1");
+		last().end(Code.ResourceExhausted, "still too many watches", at);
+		await settle();
+		expect(tab.states.get(1)).toEqual({ ...lost, reason: "still too many watches" });
+		const phases = tab.messages.flatMap((message) =>
+			message.kind === "frame" ? message.updates.map(({ state }) => state?.phase) : [],
+		);
+		expect(phases.filter((phase) => phase === "live")).toHaveLength(1);
+		expect(other.states.get(1)?.phase).toBe("live");
 	});
 
 	it("tries again at once when a tab says so, whatever waits", async () => {
