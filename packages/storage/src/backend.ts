@@ -40,6 +40,11 @@ export interface WatchOptions extends ReadOptions {
 	 * after six intervals. No bookmarks if absent.
 	 */
 	readonly bookmarkIntervalMs?: number | undefined;
+	/**
+	 * Whether a watch with bookmarks and `afterVersion` sends the first one as soon as there is nothing else to send. It
+	 * tells the consumer that the watch has resumed, and a newer version to resume after.
+	 */
+	readonly bookmarkOnResume?: boolean | undefined;
 	/** Ends the watch: the iterator throws the signal's reason. */
 	readonly signal: AbortSignal;
 }

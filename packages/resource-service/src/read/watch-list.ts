@@ -26,6 +26,8 @@ export class WatchList
 	readonly #request: WatchListRequest;
 	readonly #call: HandlerContext;
 	readonly #explain: (failure: unknown) => unknown;
+	/** Whether the first bookmark of a watch that resumes is sent at once. To be set before the first call of `next`. */
+	bookmarkOnResume = false;
 	#opened: Opened | undefined;
 	#inSnapshot: boolean;
 	/**
@@ -57,7 +59,7 @@ export class WatchList
 	/** Must not be called concurrently. Connect reads a stream one message at a time. */
 	async next(): Promise<IteratorResult<WatchEvent, undefined>> {
 		try {
-			this.#opened ??= await open(this.#context, this.#request, this.#call);
+			this.#opened ??= await open(this.#context, this.#request, this.#call, this.bookmarkOnResume);
 			const { view, events } = this.#opened;
 			for (;;) {
 				let message = this.#takeReady();
@@ -186,6 +188,7 @@ async function open(
 	context: ServiceContext,
 	request: WatchListRequest,
 	call: HandlerContext,
+	bookmarkOnResume: boolean,
 ): Promise<Opened> {
 	const named = requireType(request.type, "type");
 	const type = resolveType(context.registry, named);
@@ -212,7 +215,7 @@ async function open(
 			consistency,
 			heldBy: context.isInternal ? {} : { subject: access.subject },
 			...(request.afterVersion && { afterVersion: request.afterVersion }),
-			...(request.bookmarks && { bookmarkIntervalMs }),
+			...(request.bookmarks && { bookmarkIntervalMs, bookmarkOnResume }),
 		},
 	);
 	const readFilter = new ReadFilter(context.registry, access);

@@ -12,6 +12,8 @@ import {
 	WatchSetRequestSchema,
 } from "@plinth/proto";
 import { idOf, resourceOf } from "@plinth/resource";
+import { systemRuntime } from "@plinth/runtime";
+import { FakeClock } from "@plinth/runtime/testing";
 import { decorateBackend, Refused, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { insecureAllowAll } from "../access/open-access.ts";
@@ -236,6 +238,32 @@ describe("a set of watches", () => {
 		const [detail] = content?.case === "end" ? content.value.details : [];
 		expect(detail).toEqual(anyPack(IDSchema, id));
 		expect(detail && anyUnpack(detail, IDSchema)).toEqual(id);
+	});
+
+	it("sends the first bookmark of each watch that resumes at once, so that a stream of any length moves its position", async () => {
+		const runtime = { ...systemRuntime, clock: new FakeClock() };
+		await using t = await startService("in-process", { runtime });
+		const { resource } = await t.client.write({ resource: artist("a") });
+		const { resource: newest } = await t.client.write({ resource: album("b") });
+		const watches = [
+			{ id: "idle", ...of(Artist, { afterVersion: resource?.version, bookmarks: true }) },
+			{ id: "missed", ...of(Album, { afterVersion: resource?.version, bookmarks: true }) },
+			{ id: "silent", ...of(Artist, { afterVersion: resource?.version }) },
+			{ id: "new", ...of(Label, { bookmarks: true }) },
+		];
+		await using set = new SetReader(t, watches);
+		expect((await set.take(4)).toSorted()).toEqual([
+			"idle: bookmark",
+			"missed: bookmark",
+			"missed: upsert b",
+			"new: endOfSnapshot",
+		]);
+		const versions = set.messages.flatMap(({ content }) =>
+			content.case === "event" ? [content.value.version] : [],
+		);
+		expect(versions).toEqual(Array(4).fill(newest?.version));
+		await t.client.write({ resource: artist("c") });
+		expect((await set.take(2)).toSorted()).toEqual(["idle: upsert c", "silent: upsert c"]);
 	});
 
 	it("says nothing of a bug but that there is one, and logs it", async () => {

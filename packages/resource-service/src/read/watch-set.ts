@@ -108,6 +108,9 @@ export class WatchSet
 		for (const { id, request } of requests) {
 			const index = watches.size;
 			const watch = this.#options.watchList(request, index);
+			// Each change of the set resumes all of its watches: until the next interval, no client could tell whether they are
+			// current, and streams that don't last so long would never move their positions.
+			watch.bookmarkOnResume = true;
 			const admit = () => admission.admit(this.#call, index);
 			watches.add(new WatchOfSet(id, watch, this.#onReady, admit));
 		}

@@ -333,8 +333,8 @@ describe("bookmarks", () => {
 		await watching.next();
 		const versions: unknown[] = [];
 		const read = async () => {
-			for (;;) {
-				versions.push((await watching.next()).value?.version);
+			for await (const { version } of watching) {
+				versions.push(version);
 			}
 		};
 		void read().catch(() => {});
@@ -364,6 +364,37 @@ describe("bookmarks", () => {
 		expect(clock.nextTimerMs()).toBe(1000);
 		apply("b");
 		expect((await next).value).toMatchObject({ kind: "upsert", version: "2" });
+	});
+
+	it("begin at once on a watch that has resumed, if that is requested, and after the events that it has missed", async () => {
+		apply("a");
+		apply("x");
+		apply("b");
+		const resume = (namePrefix: string, afterVersion?: string, bookmarkOnResume = true) =>
+			store
+				.watch(
+					{ ...query, namePrefix },
+					{ signal: never, afterVersion, bookmarkIntervalMs: 1000, bookmarkOnResume },
+					async () => {},
+				)
+				[Symbol.asyncIterator]();
+		const bookmark = { kind: "bookmark", version: "3" };
+		const [missed, idle] = [resume("x", "1"), resume("x", "3")];
+		expect((await missed.next()).value).toMatchObject({ kind: "upsert", version: "2" });
+		expect((await missed.next()).value).toEqual(bookmark);
+		expect((await idle.next()).value).toEqual(bookmark);
+		expect(clock.nextTimerMs()).toBeUndefined();
+		const next = idle.next();
+		expect(clock.nextTimerMs()).toBe(1000);
+		apply("x");
+		expect((await next).value).toMatchObject({ kind: "upsert", version: "4" });
+		const others = [resume("x", "4", false), resume("y")];
+		expect((await others[1]?.next())?.value).toMatchObject({ kind: "end-of-snapshot" });
+		const later = others.map((each) => each.next());
+		await clock.advanceAsync(999);
+		await clock.advanceAsync(1);
+		const values = (await Promise.all(later)).map(({ value }) => value);
+		expect(values).toEqual(Array(2).fill({ kind: "bookmark", version: "4" }));
 	});
 
 	it("are preceded by an event that was not delivered yet", async () => {

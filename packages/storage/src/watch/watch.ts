@@ -98,7 +98,8 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 		this.#context = context;
 		this.#source = source;
 		this.#position = noSource.log.tail;
-		this.#planBookmark();
+		const { afterVersion, bookmarkIntervalMs, bookmarkOnResume = false } = context.options;
+		this.#planBookmark(bookmarkOnResume && afterVersion !== undefined ? 0 : bookmarkIntervalMs);
 	}
 
 	/** For the log. */
@@ -297,10 +298,10 @@ export class Watch implements AsyncIterableIterator<WatchEvent, undefined>, Curs
 	 * Bookmarks are sent at their interval even between events: the consumer may filter events before it
 	 * passes them on, so that its own consumers can resume only from bookmarks.
 	 */
-	#planBookmark(): void {
+	#planBookmark(inMs = this.#context.options.bookmarkIntervalMs): void {
 		const { options, runtime } = this.#context;
-		if (options.bookmarkIntervalMs !== undefined) {
-			this.#bookmarkDueMs = runtime.clock.monotonic() + options.bookmarkIntervalMs;
+		if (options.bookmarkIntervalMs !== undefined && inMs !== undefined) {
+			this.#bookmarkDueMs = runtime.clock.monotonic() + inMs;
 		}
 	}
 
