@@ -22,7 +22,7 @@ import {
 	type ForeignTarget,
 } from "../protocol/establish-references.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
-import { rotated } from "../schema/derivation-order.ts";
+import { nameOfReference, rotated } from "../schema/derivation-order.ts";
 import {
 	deploymentOf,
 	isDeploymentKnown,
@@ -112,6 +112,8 @@ interface Planned {
 	/** References to services that are not imported. They are kept. */
 	readonly unlocated: readonly OutgoingReference[];
 	readonly outgoing: readonly OutgoingReference[];
+	/** Records with the rule of an earlier schema, which stay until their targets are established by the active one. */
+	readonly earlier: ReadonlySet<OutgoingReference>;
 	readonly metaOwners: MetaOwner[];
 }
 
@@ -230,6 +232,7 @@ export class ReferencePlan {
 		}
 		const { located, unlocated } = locatedOf(this.#context, resource, declared, shadow.outgoing);
 		const outgoing: OutgoingReference[] = [];
+		const earlier = new Set<OutgoingReference>();
 		for (const reference of unlocated) {
 			const planned = await this.#planUnlocated(reference, edit, authorization);
 			if (planned !== "foreign") {
@@ -250,18 +253,21 @@ export class ReferencePlan {
 				const state = isAgain
 					? { isAgain, heldUid: held?.targetUid, ifMissing: undefined }
 					: { isAgain, ifMissing: held };
-				const known = recorded.of(reference);
+				const known = recorded.of(reference) ?? held;
 				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, known, ...state });
-			} else {
+			} else if (planned.rule === reference.rule) {
 				outgoing.push(planned);
+			} else {
+				earlier.add(planned);
 			}
 		}
-		this.#fillIn(edit, shadow, { located, unlocated, outgoing, metaOwners });
+		this.#fillIn(edit, shadow, { located, unlocated, outgoing, earlier, metaOwners });
 	}
 
 	/** Puts the planned references of a resource into its shadow, if they differ. */
 	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
-		const { located, unlocated, outgoing, metaOwners } = planned;
+		const { located, unlocated, earlier, metaOwners } = planned;
+		const outgoing = withEarlier(planned.outgoing, earlier);
 		const recorded = new Set(shadow.outgoing);
 		const isSame =
 			outgoing.length === shadow.outgoing.length &&
@@ -288,12 +294,25 @@ export class ReferencePlan {
 				tasks.push(resolveTask(target));
 			}
 		}
+		const [first] = earlier;
+		if (
+			first?.target !== undefined &&
+			!isPlanted("leave rules of an earlier schema without a task")
+		) {
+			// One is enough: it derives all references, and the shadow of thousands has no room for one each.
+			tasks.push(resolveTask(first.target));
+		}
 		// Other resources of this commit may have added sources to the planned shadow meanwhile.
 		const { sources } = edit.next ?? shadow;
 		edit.next = { ...shadow, sources, outgoing: [...outgoing], metaOwners, tasks };
 	}
 
-	/** The record of a reference for the shadow; "foreign" if another deployment must establish it. */
+	/**
+	 * The record of a reference for the shadow; "foreign" if another deployment must establish it.
+	 *
+	 * Invariant: a reference that this commit leaves for later keeps the incarnation that it holds. If a new schema has changed
+	 * the rule, that is in a record with the rule of before, which stays as it is.
+	 */
 	async #planOne(
 		reference: LocatedReference,
 		{ recorded, authorization }: Holder,
@@ -320,12 +339,11 @@ export class ReferencePlan {
 		if (known !== undefined && known.targetUid !== "" && !mustReestablish && !isNew) {
 			return known;
 		}
-		if (authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference))) {
-			// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
-			return unresolved();
-		}
-		if (derives && this.#isForLater(target)) {
-			return known ?? unresolved();
+		// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
+		const isUnseen =
+			authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference));
+		if (isUnseen || (derives && this.#isForLater(target))) {
+			return known ?? this.#earlierOf(reference, recorded) ?? unresolved();
 		}
 		if (isOwn) {
 			const holder = { recorded, authorization };
@@ -337,6 +355,26 @@ export class ReferencePlan {
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
 		return "foreign";
+	}
+
+	/** The record of a reference that is left for later, with the rule of an earlier schema, if it holds a target by that. */
+	#earlierOf(
+		{ target, path }: LocatedReference,
+		recorded: RecordedReferences,
+	): OutgoingReference | undefined {
+		if (
+			isPlanted("lose the targets of changed rules between two commits") &&
+			this.#derivation !== undefined
+		) {
+			return undefined;
+		}
+		if (
+			isPlanted("lose the targets of changed rules in writes of users") &&
+			this.#derivation === undefined
+		) {
+			return undefined;
+		}
+		return recorded.to(target, path);
 	}
 
 	/**
@@ -584,6 +622,18 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
+}
+
+/** The records, and those of an earlier schema. Another field may have the same target by the rule of before: that is one. */
+function withEarlier(
+	outgoing: readonly OutgoingReference[],
+	earlier: ReadonlySet<OutgoingReference>,
+): readonly OutgoingReference[] {
+	if (earlier.size === 0) {
+		return outgoing;
+	}
+	const names = new Set(outgoing.map(nameOfReference));
+	return [...outgoing, ...[...earlier].filter((each) => !names.has(nameOfReference(each)))];
 }
 
 function refuse(message: string): Refused {

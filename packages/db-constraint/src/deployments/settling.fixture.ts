@@ -11,6 +11,7 @@ import type { Caller } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { Lab, type LabDeployment } from "../lab/lab.fixture.ts";
+import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { createDeploymentService } from "./deployment-service.ts";
 
@@ -53,10 +54,15 @@ const names: Readonly<Record<Outcome, string>> = {
 export function operatorsOf(
 	lab: Lab,
 	deployment: LabDeployment,
-	options: { readonly caller?: Caller; readonly store?: StorageBackend } = {},
+	options: {
+		readonly caller?: Caller;
+		readonly store?: StorageBackend;
+		/** The schema of the server. Default: that of the deployment. */
+		readonly descriptor?: ServiceDescriptor;
+	} = {},
 ) {
-	const { context } = deployment.current.constraints;
-	const { caller, store = deployment.store } = options;
+	const { caller, store = deployment.store, descriptor } = options;
+	const context = { ...deployment.current.constraints.context, ...(descriptor && { descriptor }) };
 	const service = createDeploymentService(context, {
 		outdatedSince: () => undefined,
 		store,

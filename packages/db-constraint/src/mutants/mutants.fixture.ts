@@ -446,6 +446,27 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "look the same to all, and the one with the greater uid takes over from both",
 		},
 	},
+	"lose the targets of changed rules between two commits": {
+		rule: "A reference whose rule has changed keeps its target until it is established by the new rule.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "keep their targets between the commits of a pass",
+		},
+	},
+	"lose the targets of changed rules in writes of users": {
+		rule: "A reference whose rule has changed keeps its target when a user writes the resource.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "keep their targets when users write what the pass has not reached",
+		},
+	},
+	"leave rules of an earlier schema without a task": {
+		rule: "A rule of an earlier schema that a pass has left is replaced later.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "are all established by the new rule, though many targets are being deleted",
+		},
+	},
 	"continue a pass after another schema was active": {
 		rule: "A pass of a schema replaces exactly the record that it has read.",
 		test: {

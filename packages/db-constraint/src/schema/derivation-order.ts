@@ -36,7 +36,8 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	};
 }
 
-function nameOfReference({ target, targetUid, rule }: OutgoingReference): string {
+/** What distinguishes the references of a shadow: the target, the rule, and whether the target is missing. */
+export function nameOfReference({ target, targetUid, rule }: OutgoingReference): string {
 	return `${target && keyString(target)} ${rule} ${targetUid === "" ? "missing" : ""}`;
 }
 

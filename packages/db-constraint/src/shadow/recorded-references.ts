@@ -176,9 +176,10 @@ export class RecordedReferences {
 		}
 	}
 
-	/** The reference to a target, if it has a uid. */
-	to(target: KeyLike): OutgoingReference | undefined {
-		return this.#byTarget.get(keyString(target))?.established[0];
+	/** The reference to a target, by whatever rule, if it has a uid. Of several, that of the field is preferred. */
+	to(target: KeyLike, path?: string): OutgoingReference | undefined {
+		const all = this.#byTarget.get(keyString(target))?.established ?? [];
+		return all.find((each) => each.path === path) ?? all[0];
 	}
 
 	/** Whether a field references this incarnation of its target already, by whatever rule. */

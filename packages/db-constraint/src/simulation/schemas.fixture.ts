@@ -125,7 +125,7 @@ function inVersion2({ schema }: ResourceType<DescMessage>): ResourceType<DescMes
 }
 
 /** The type with a field `later`, and other rules. */
-function withRules(base: ResourceType, rules: Rules): ResourceType<DescMessage> {
+export function withRules(base: ResourceType, rules: Rules): ResourceType<DescMessage> {
 	const { schema } = base;
 	const file = clone(FileDescriptorProtoSchema, schema.file.proto);
 	const message = file.messageType.find(({ name }) => name === schema.name);

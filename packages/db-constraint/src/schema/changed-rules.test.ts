@@ -1,0 +1,275 @@
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { decorateBackend } from "@plinth/storage";
+import { describe, expect, it } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { derivationBatchSize } from "../commit/reference-plan.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
+import { anyone } from "../lab/anyone.fixture.ts";
+import { Lab, type LabDeployment } from "../lab/lab.fixture.ts";
+import { thing, to, widget } from "../lab/things.fixture.ts";
+import { nameOfKey } from "../shadow/resource-key.ts";
+import { withRules } from "../simulation/schemas.fixture.ts";
+import { nameOf } from "../simulation/trace-format.fixture.ts";
+import { deriveReferences } from "./derive-references.ts";
+import { SchemaPass } from "./schema-pass.ts";
+import { ServiceDescriptor } from "./service-descriptor.ts";
+
+const { BLOCK, CASCADE, UNSET } = OnDelete;
+
+type Rules = Parameters<typeof withRules>[1];
+
+/** Things, and the widget `w` that references them, in a deployment whose next schema has other rules. */
+async function nextRules(rules: Rules, init: Parameters<typeof widget>[1], before: Rules = {}) {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const far = await lab.add({ name: "far", service: "alpha", region: "r2", types: [Thing] });
+	const listeners = new Set<() => Promise<void>>();
+	const beta = await lab.add(
+		{
+			...{ name: "beta", service: "beta", region: "r1" },
+			...{ types: [withRules(Widget, before)], foreignTypes: [Thing] },
+		},
+		(backend) =>
+			decorateBackend(backend, {
+				async commit(mutations, options) {
+					const result = await backend.commit(mutations, options);
+					for (const listener of listeners) {
+						await listener();
+					}
+					return result;
+				},
+			}),
+	);
+	for (const { name, region } of [init?.needs, init?.belongsTo, ...(init?.likes ?? [])].flatMap(
+		(reference) => reference ?? [],
+	)) {
+		await lab.run((region === "r2" ? far : alpha).write(thing(name ?? "")));
+	}
+	await lab.run(beta.write(widget("w", init)));
+	await lab.pass(3_000);
+	const types = [withRules(Widget, rules)];
+	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
+	const context = { ...beta.current.constraints.context, descriptor };
+	const id = beta.id(Widget, "w");
+	return {
+		...{ lab, alpha, far, beta, descriptor, context },
+		name: nameOfKey(lab.keyOf(beta, id)),
+		schemaPass: new SchemaPass(context),
+		/** Calls a function after each commit of the deployment with the widget, until the returned one is called. */
+		afterCommits(listener: () => Promise<void>): () => void {
+			listeners.add(listener);
+			return () => listeners.delete(listener);
+		},
+		/** What the shadow of the widget records. */
+		recorded: async () => (await beta.shadow(id))?.outgoing ?? [],
+		tasks: async () => (await beta.shadow(id))?.tasks.map(({ task }) => task.case),
+		/** A user writes the widget through a server with the next schema. */
+		async writeAsUser(next: Parameters<typeof widget>[1]): Promise<void> {
+			const stored = await beta.read(id);
+			if (stored === undefined) {
+				throw new Error("the widget does not exist");
+			}
+			const { data } = widget("w", next);
+			const resource = { ...stored, generation: newUlid(lab.runtime), ...(data && { data }) };
+			const store = beta.withDescriptor(descriptor);
+			const put = { op: "put", resource, expectedVersion: stored.version } as const;
+			await lab.run(store.commit([put], { caller: anyone }));
+		},
+		/** Restarts the server with the next schema. */
+		async restart(): Promise<void> {
+			beta.crash();
+			Object.assign(beta.spec, { types });
+			await lab.run(beta.start());
+		},
+	};
+}
+
+type World = Awaited<ReturnType<typeof nextRules>>;
+
+function complete({ lab, schemaPass }: World): Promise<void> {
+	return lab.run(schemaPass.complete(new AbortController().signal));
+}
+
+/** The rules of the recorded references that have targets, by name of the target. */
+async function heldBy({ recorded }: World): Promise<readonly string[]> {
+	const held = (await recorded()).filter(({ targetUid }) => targetUid !== "");
+	return held.map(({ target, rule }) => `${target?.name} ${nameOf(OnDelete, rule)}`).sort();
+}
+
+function namesOf(count: number): readonly string[] {
+	return Array.from({ length: count }, (_, at) => `t${at}`);
+}
+
+async function isStored(deployment: LabDeployment, name: string): Promise<boolean> {
+	return (await deployment.read(deployment.id(Thing, name))) !== undefined;
+}
+
+describe("references whose rule a new schema changes", () => {
+	it("keep their targets between the commits of a pass", async () => {
+		const names = namesOf(derivationBatchSize + 5);
+		const likes = names.map((name) => to(name));
+		const world = await nextRules({ likes: BLOCK }, { likes });
+		const { lab, alpha, recorded, schemaPass } = world;
+		await lab.run(schemaPass.begin());
+		const left = new Set<string>();
+		const stop = world.afterCommits(async () => {
+			const outgoing = await recorded();
+			expect(outgoing.map(({ targetUid }) => targetUid)).not.toContain("");
+			const earlier = outgoing.filter(({ rule }) => rule === UNSET);
+			const name = earlier[0]?.target?.name ?? "";
+			if (earlier.length < names.length && name !== "" && left.size === 0) {
+				left.add(name);
+				await alpha.delete(alpha.id(Thing, name));
+			}
+		});
+		await complete(world);
+		stop();
+		// By the earlier rule, its deletion was not refused: it waits for the widget.
+		const [deleted = ""] = left;
+		const marked = await alpha.read(alpha.id(Thing, deleted));
+		expect(marked && isMarkedForDeletion(marked)).toBe(true);
+		expect(await heldBy(world)).toEqual(names.map((name) => `${name} BLOCK`).sort());
+		await world.restart();
+		await lab.pass(120_000);
+		expect(await isStored(alpha, deleted)).toBe(true);
+		const other = names.find((name) => !left.has(name)) ?? "";
+		const refused = lab.run(alpha.delete(alpha.id(Thing, other)));
+		await expect(refused).rejects.toThrow("it is referenced by");
+		await world.writeAsUser({ likes: [] });
+		await lab.pass(120_000);
+		expect(await isStored(alpha, deleted)).toBe(false);
+	});
+
+	it("keep their targets when users write what the pass has not reached", async () => {
+		const init = { needs: to("n"), likes: [to("t"), to("far", "r2")] };
+		const world = await nextRules({ needs: UNSET, likes: BLOCK }, init);
+		const { lab, alpha, far, recorded, schemaPass } = world;
+		const before = await recorded();
+		await lab.run(schemaPass.begin());
+		far.crash();
+		await world.writeAsUser({ ...init, note: "changed" });
+		expect(await recorded()).toEqual(before);
+		await expect(lab.run(alpha.delete(alpha.id(Thing, "n")))).rejects.toThrow(
+			"it is referenced by",
+		);
+		await lab.run(alpha.delete(alpha.id(Thing, "t")));
+		await lab.pass(60_000);
+		expect(await isStored(alpha, "t")).toBe(true);
+		await expect(complete(world)).rejects.toThrow("far");
+		expect(await recorded()).toEqual(before);
+		await lab.run(far.start());
+		await complete(world);
+		expect(await heldBy(world)).toEqual(["far BLOCK", "n UNSET", "t BLOCK"]);
+	});
+
+	it("are released by users who clear them before the pass has reached them", async () => {
+		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });
+		const { lab, alpha, schemaPass } = world;
+		await lab.run(schemaPass.begin());
+		await world.writeAsUser({ likes: [to("b")] });
+		expect(await heldBy(world)).toEqual(["b UNSET"]);
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		expect(await isStored(alpha, "a")).toBe(false);
+		await complete(world);
+		expect(await heldBy(world)).toEqual(["b BLOCK"]);
+	});
+
+	it.each<[string, { before: Rules; rules: Rules; during: string[]; after: string[] }]>([
+		[
+			"both rules have changed",
+			{
+				before: { belongs_to: undefined },
+				rules: { needs: UNSET, belongs_to: CASCADE },
+				during: ["a BLOCK"],
+				after: ["a CASCADE", "a UNSET"],
+			},
+		],
+		[
+			"one field is new",
+			{
+				before: { belongs_to: undefined },
+				rules: { belongs_to: CASCADE },
+				during: ["a BLOCK"],
+				after: ["a BLOCK", "a CASCADE"],
+			},
+		],
+		[
+			"a field has the former rule of another one",
+			{
+				before: {},
+				rules: { needs: CASCADE, belongs_to: UNSET },
+				during: ["a CASCADE"],
+				after: ["a CASCADE", "a UNSET"],
+			},
+		],
+	])("are recorded once where two fields have one target: %s", async (_what, example) => {
+		const { before, rules, during, after } = example;
+		const init = { needs: to("a"), belongsTo: to("a") };
+		const world = await nextRules(rules, init, before);
+		const { lab, schemaPass } = world;
+		await lab.run(schemaPass.begin());
+		await world.writeAsUser({ ...init, note: "changed" });
+		expect(await heldBy(world)).toEqual(during);
+		await complete(world);
+		expect(await heldBy(world)).toEqual(after);
+		expect(await world.tasks()).not.toContain("resolve");
+	});
+
+	it("are all established by the new rule, though many targets are being deleted", async () => {
+		const names = namesOf(derivationBatchSize + 5);
+		const likes = names.map((name) => to(name));
+		const world = await nextRules({ likes: BLOCK }, { likes });
+		const { lab, alpha, schemaPass } = world;
+		// The server with the earlier schema can't clear anything any more.
+		await lab.run(schemaPass.begin());
+		for (const name of names) {
+			await lab.run(alpha.delete(alpha.id(Thing, name)));
+			const shadow = await alpha.shadow(alpha.id(Thing, name));
+			expect(shadow?.lifecycle).toBe(Lifecycle.DELETING);
+		}
+		await complete(world);
+		expect((await heldBy(world)).map((each) => each.split(" ")[0])).toEqual([...names].sort());
+		await world.restart();
+		await lab.pass(120_000);
+		expect(await heldBy(world)).toEqual(names.map((name) => `${name} BLOCK`).sort());
+		expect(await world.tasks()).toEqual([]);
+		await world.writeAsUser({ likes: [] });
+		await lab.pass(120_000);
+		for (const name of names) {
+			expect(await isStored(alpha, name)).toBe(false);
+		}
+	});
+
+	it("keep their targets when operators settle another reference of the resource", async () => {
+		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });
+		const { lab, alpha, beta, descriptor, schemaPass } = world;
+		const b = await alpha.read(alpha.id(Thing, "b"));
+		const restored = await restore(lab, alpha, b ? [b] : []);
+		expect(await heldBy(world)).toEqual(["b UNSET"]);
+		await lab.run(schemaPass.begin());
+		const store = beta.withDescriptor(descriptor);
+		const operators = operatorsOf(lab, beta, { descriptor, store });
+		const missing = await operators.missing(restored.info.uid);
+		expect(missing).toMatchObject([{ target: { name: "a" } }]);
+		await operators.settle(restored.info.uid, Action.UNSET, missing);
+		expect(await heldBy(world)).toEqual(["b UNSET"]);
+		await lab.run(restored.delete(restored.id(Thing, "b")));
+		await lab.pass(60_000);
+		expect(await isStored(restored, "b")).toBe(true);
+	});
+
+	it("keep the incarnation that was lost if it is missing in a successor", async () => {
+		const world = await nextRules({ likes: BLOCK }, { likes: [to("a")] });
+		const { lab, alpha, context, name, recorded, schemaPass } = world;
+		const [{ targetUid = "" } = {}] = await recorded();
+		expect(targetUid).not.toBe("");
+		await lab.run(schemaPass.begin());
+		await lab.succeed(alpha, []);
+		await lab.run(deriveReferences(context, name, { reestablish: () => true }));
+		expect(await recorded()).toMatchObject([
+			{ targetUid: "", rule: BLOCK, missing: { uid: targetUid } },
+		]);
+	});
+});
