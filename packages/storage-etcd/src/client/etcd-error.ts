@@ -80,8 +80,8 @@ export function mayHaveApplied({ code, message }: EtcdError): boolean {
 /** Whether etcd refuses a request for what it is itself, and not for what the request is: it refuses others as well. */
 export function refusesAll(error: EtcdError): boolean {
 	const { code, message } = error;
-	const isBusy = message.includes("etcdserver: too many requests");
-	return mayHaveApplied(error) || (code === Code.ResourceExhausted && isBusy);
+	const hasTooMany = message.includes("etcdserver: too many requests");
+	return mayHaveApplied(error) || (code === Code.ResourceExhausted && hasTooMany);
 }
 
 /** Whether a new token may help. */
