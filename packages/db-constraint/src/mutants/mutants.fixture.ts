@@ -488,6 +488,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are not changed by what an earlier schema of them has sent",
 		},
 	},
+	"ignore later schemas of a follower that name the same types": {
+		rule: "A schema of a follower is later than those before also if it references the same.",
+		test: {
+			file: "schema/followers.test.ts",
+			name: "are not changed by it after a later schema has named the same types again",
+		},
+	},
+	"forget the number of a follower that references nothing": {
+		rule: "What a follower has referenced does not come back by a late message.",
+		test: {
+			file: "schema/followers.test.ts",
+			name: "are not changed by it after a later schema references nothing",
+		},
+	},
 	"begin passes before the index has caught up": {
 		rule: "Passes over a gained shard begin once the index has all that was committed before.",
 		test: {

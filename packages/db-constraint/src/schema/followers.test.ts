@@ -18,6 +18,7 @@ async function followers() {
 			const mutation = await lab.run(recordsTypes(context, from, { types, schema }));
 			await lab.run(alpha.backend.commit([mutation]));
 		},
+		version: async () => (await lab.run(readFollowers(context))).resource?.version,
 		types: async () => {
 			const { followers } = await lab.run(readFollowers(context));
 			return followers.flatMap(({ types }) => types);
@@ -49,7 +50,41 @@ describe("the followers of a deployment", () => {
 		expect(await types()).toEqual([v1, v2]);
 	});
 
-	it("are none any longer once they reference nothing", async () => {
+	it("are not changed by it after a later schema has named the same types again", async () => {
+		const { follow, establish, types } = await followers();
+		await follow(1n, v1);
+		await follow(3n, v1);
+		await follow(2n, v2);
+		expect(await types()).toEqual([v1]);
+		await establish(5n, v1);
+		await follow(4n, v2);
+		expect(await types()).toEqual([v1]);
+		await follow(5n, v2);
+		expect(await types()).toEqual([v2]);
+	});
+
+	it("are not changed by it after a later schema references nothing", async () => {
+		const { follow, types } = await followers();
+		await follow(1n, v1);
+		await follow(3n);
+		await follow(2n, v1);
+		expect(await types()).toEqual([]);
+		await follow(4n, v1);
+		expect(await types()).toEqual([v1]);
+	});
+
+	it("are written once for each schema", async () => {
+		const { follow, establish, version } = await followers();
+		await follow(2n, v1);
+		const before = await version();
+		await follow(2n, v1);
+		await follow(1n, v1);
+		await establish(2n, v1);
+		await establish(1n, v1);
+		expect(await version()).toBe(before);
+	});
+
+	it("reference nothing once they name no types", async () => {
 		const { follow, types } = await followers();
 		await follow(1n, v1);
 		await follow(2n);

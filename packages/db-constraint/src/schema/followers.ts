@@ -20,6 +20,9 @@ import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
  * A follower is in it from its first establishment on, whose commit asserts the record, and names all its types whenever
  * it begins to watch deletions. A schema that no longer serves some type becomes active by a commit that asserts the
  * record too: so none of its followers is missed, and an establishment that comes later finds the schema changed.
+ *
+ * Invariant: the number of a follower is the greatest one of which anything was recorded, also if that changed no types. So
+ * a follower that references nothing any longer stays in the record until its deployment is deleted or taken over.
  */
 const followersRecord = "followers";
 
@@ -55,14 +58,12 @@ export async function recordsTypes(
 	const stored = await readFollowers(context);
 	const before = stored.followers.find(({ deployment }) => deployment?.uid === from.uid);
 	const all = [...new Set([...(before?.types ?? []), ...types])].sort();
-	if (all.length === (before?.types.length ?? 0)) {
+	const addsNone = all.length === (before?.types.length ?? 0);
+	if (addsNone && (before === undefined || isCurrent(before, schema))) {
 		return followersAsBefore(stored);
 	}
-	const isLater = before === undefined || schema > before.schema;
-	return putFollower(context, stored, from, {
-		types: all,
-		schema: isLater ? schema : before.schema,
-	});
+	const latest = before !== undefined && before.schema > schema ? before.schema : schema;
+	return putFollower(context, stored, from, { types: all, schema: latest });
 }
 
 /**
@@ -82,7 +83,8 @@ export async function recordFollower(
 		const before = stored.followers.find(({ deployment }) => deployment?.uid === from.uid);
 		const isOutdated = before !== undefined && before.schema > schema;
 		const isLate = isOutdated && !isPlanted("take the types of an earlier schema of a follower");
-		if (isLate || (before?.types ?? []).join() === all.join()) {
+		const isSame = (before?.types ?? []).join() === all.join();
+		if (isLate || (isSame && (before === undefined || isCurrent(before, schema)))) {
 			return;
 		}
 		try {
@@ -96,7 +98,15 @@ export async function recordFollower(
 	}
 }
 
-/** Puts a follower with its types; without types, it is removed. Those that are permanently refused are removed too. */
+/** Whether what is recorded of a follower is of this schema or a later one. */
+function isCurrent(before: Follower, schema: bigint): boolean {
+	if (isPlanted("ignore later schemas of a follower that name the same types")) {
+		return true;
+	}
+	return before.schema >= schema;
+}
+
+/** Puts a follower with its types. Those that are permanently refused are removed. */
 function putFollower(
 	{ runtime, environment, dropped }: Context,
 	{ resource, followers }: StoredFollowers,
@@ -108,7 +118,10 @@ function putFollower(
 		const isTakenOver = (environment.successorOf(uid)?.uid ?? uid) !== uid;
 		return uid !== deployment.uid && !isTakenOver && !dropped.has(uid);
 	});
-	const own = types.length === 0 ? [] : [create(FollowerSchema, { deployment, types, schema })];
+	const own =
+		isPlanted("forget the number of a follower that references nothing") && types.length === 0
+			? []
+			: [create(FollowerSchema, { deployment, types, schema })];
 	const value: FollowersRecord = create(FollowersRecordSchema, { followers: [...others, ...own] });
 	return putRecord(runtime, followersRecord, resource, { case: "followers", value });
 }
