@@ -38,6 +38,8 @@ export type FaultName =
 	| "follow no deployment whose shard was gained"
 	| "foretell that what has lost its owners stays"
 	| "foretell the deletion of what is blocked"
+	| "forget a change of the registry during a lookup"
+	| "forget a report of a release during a query"
 	| "forget deletions that wait"
 	| "forget the deletions that are reported"
 	| "forget the number of a follower that references nothing"

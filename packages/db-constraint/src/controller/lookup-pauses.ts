@@ -1,5 +1,6 @@
 import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Backoff, type Clock } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintLimits } from "../node/limits.ts";
 import { keyString } from "../shadow/resource-key.ts";
 
@@ -21,6 +22,8 @@ export class LookupPauses {
 	readonly #clock: Clock;
 	readonly #limits: ConstraintLimits;
 	readonly #missing = new Map<string, Missing>();
+	/** The shadows with a lookup that has begun, and that no reset has made outdated since. */
+	readonly #current = new Set<string>();
 
 	constructor(clock: Clock, limits: ConstraintLimits) {
 		this.#clock = clock;
@@ -33,8 +36,20 @@ export class LookupPauses {
 		return missing?.targets === targetsOf(shadow) ? missing.dueMs - this.#clock.monotonic() : 0;
 	}
 
-	/** They are still missing. Returns the pause before the next lookup. */
+	/** A lookup begins. There is one at a time for each shadow. */
+	begin(name: string): void {
+		this.#current.add(name);
+	}
+
+	/**
+	 * They are still missing. Returns the pause before the next lookup: none if the registry has changed since this one has
+	 * begun, which may have read what the registry was before.
+	 */
 	failed(name: string, shadow: Shadow): number {
+		const isCurrent = this.#current.delete(name);
+		if (!isCurrent && !isPlanted("forget a change of the registry during a lookup")) {
+			return 0;
+		}
 		const targets = targetsOf(shadow);
 		const { resolveRetryMs: baseMs, maxResolveRetryMs: maxMs } = this.#limits;
 		const before = this.#missing.get(name);
@@ -49,6 +64,7 @@ export class LookupPauses {
 
 	/** They are looked up at once: the registry has changed, or nothing is missing any longer. */
 	reset(name: string): void {
+		this.#current.delete(name);
 		this.#missing.delete(name);
 	}
 }

@@ -143,6 +143,7 @@ export class MetaOwners {
 			this.#unknown.retain(stored.name, new Set());
 			return done;
 		}
+		this.#unknown.begin(stored.name);
 		const rewritten = await this.#rewriteVersions(stored);
 		const all = this.#checkNext.delete(stored.name);
 		const recheckMs = this.#recheckMs(stored);

@@ -148,6 +148,7 @@ export class OwnedPendingHandler {
 		if (waitMs > 0) {
 			return { requeueAfterMs: waitMs };
 		}
+		this.#lookups.begin(name);
 		await deriveReferences(this.#context, nameOfKey(shadow.resource));
 		const left = (await readShadow(this.#context.backend, name))?.shadow;
 		return left !== undefined && isMissing(left)

@@ -49,12 +49,30 @@ describe("the pauses between questions about an owner", () => {
 	it("grow to a minute, and are short again once something has changed", () => {
 		const clock = new FakeClock();
 		const unknown = new UnknownOwners(clock, defaultConstraintLimits);
+		unknown.begin("s");
 		const pauses = Array.from({ length: 8 }, () => unknown.failed("s", "a", "unreachable"));
 		expect(pauses).toEqual([2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));
 		expect(unknown.waitMs("s", "a")).toBe(60_000);
 		unknown.hasten("s");
 		expect(unknown.waitMs("s", "a")).toBeLessThanOrEqual(0);
+		unknown.begin("s");
 		expect(unknown.failed("s", "a", "unreachable")).toBe(2_000);
+	});
+
+	it("are left out once if something has changed during a check", () => {
+		const unknown = new UnknownOwners(new FakeClock(), defaultConstraintLimits);
+		const check = (during = () => {}) => {
+			unknown.begin("s");
+			during();
+			const pauseMs = unknown.failed("s", "a", "unreachable");
+			expect(unknown.waitMs("s", "a")).toBe(pauseMs);
+			unknown.retain("s", new Set("a"));
+			return pauseMs;
+		};
+		const hasten = () => unknown.hasten("s");
+		expect([check(hasten), check(), check(), check(hasten), check()]).toEqual([
+			0, 2_000, 4_000, 0, 2_000,
+		]);
 	});
 });
 

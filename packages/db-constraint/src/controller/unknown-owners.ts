@@ -21,6 +21,8 @@ export class UnknownOwners {
 	readonly #limits: ConstraintLimits;
 	/** By shadow, then by owner. */
 	readonly #unknown = new Map<string, Map<string, Unknown>>();
+	/** The shadows with a check that has begun, and that nothing has made outdated since. */
+	readonly #current = new Set<string>();
 
 	constructor(clock: Clock, limits: ConstraintLimits) {
 		this.#clock = clock;
@@ -33,7 +35,15 @@ export class UnknownOwners {
 		return unknown === undefined ? 0 : unknown.nextMs - this.#clock.monotonic();
 	}
 
-	/** It could not be found out whether the owner is valid. Returns the pause before the next attempt. */
+	/** A check of the owners of a shadow begins. It ends with `retain`. */
+	begin(shadow: string): void {
+		this.#current.add(shadow);
+	}
+
+	/**
+	 * It could not be found out whether the owner is valid. Returns the pause before the next attempt: none if something
+	 * about the owners has changed since the check has begun, which may have read what was before.
+	 */
 	failed(shadow: string, item: string, problem: string): number {
 		const { requeryMs: baseMs, maxRequeryMs: maxMs } = this.#limits;
 		const unknown = this.#unknown.get(shadow) ?? new Map<string, Unknown>();
@@ -41,7 +51,7 @@ export class UnknownOwners {
 		const before = unknown.get(item);
 		const backoff = before?.backoff ?? new Backoff({ clock: this.#clock, baseMs, maxMs });
 		const now = this.#clock.monotonic();
-		const pauseMs = backoff.nextDelayMs();
+		const pauseMs = this.#current.has(shadow) ? backoff.nextDelayMs() : 0;
 		const sinceMs = before?.sinceMs ?? now;
 		unknown.set(item, { backoff, sinceMs, nextMs: now + pauseMs, problem });
 		return pauseMs;
@@ -49,6 +59,7 @@ export class UnknownOwners {
 
 	/** Something about the owners of the shadow has changed: they are asked about at once. */
 	hasten(shadow: string): void {
+		this.#current.delete(shadow);
 		for (const [item, unknown] of this.#unknown.get(shadow) ?? []) {
 			unknown.backoff.reset();
 			this.#unknown.get(shadow)?.set(item, { ...unknown, nextMs: 0 });
@@ -57,6 +68,7 @@ export class UnknownOwners {
 
 	/** Removes the owners that the shadow no longer has, or of which is known now whether they are valid. */
 	retain(shadow: string, items: ReadonlySet<string>): void {
+		this.#current.delete(shadow);
 		const unknown = this.#unknown.get(shadow);
 		for (const item of unknown?.keys() ?? []) {
 			if (!items.has(item)) {

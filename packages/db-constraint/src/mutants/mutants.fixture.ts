@@ -565,6 +565,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are cleared and reported although users write what has them at the same time",
 		},
 	},
+	"forget a report of a release during a query": {
+		rule: "A deletion continues at once when a holder reports a release, also while it queries the holders.",
+		test: {
+			file: "controller/owned-deleting-handler.test.ts",
+			name: "queries again at once if a release is reported while it waits for the response of the holder",
+		},
+	},
+	"forget a change of the registry during a lookup": {
+		rule: "A missing target is looked up at once when the registry changes, also during a lookup.",
+		test: {
+			file: "controller/owned-pending-handler.test.ts",
+			name: "looks up a missing target again at once if the registry changes during a lookup",
+		},
+	},
 	"forget deletions that wait": {
 		rule: "A deletion that waits is tried again.",
 		test: {
