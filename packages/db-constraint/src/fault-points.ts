@@ -29,6 +29,7 @@ export type FaultName =
 	| "drop on expiry without a query"
 	| "drop the own source outside CHECKING"
 	| "drop versions that other deployments reference"
+	| "establish again with whichever deployment is found"
 	| "establish by versions that are not served"
 	| "establish for callers that have gone"
 	| "establish references to copies"

@@ -84,7 +84,7 @@ export interface CommitScope {
 export interface Derivation {
 	/**
 	 * The targets whose references are established even if the shadow has them. The uid is that of the deployment with
-	 * which they are established so far, for references to services that are not imported; empty for others.
+	 * which they are established so far; empty if there is none, or it is this deployment.
 	 */
 	readonly reestablish: (target: KeyLike, deploymentUid: string) => boolean;
 	/** The targets that are left as they are: those that were missing in an earlier commit of this derivation, for example. */
@@ -246,15 +246,14 @@ export class ReferencePlan {
 		for (const reference of inOrder) {
 			const planned = await this.#planOne(reference, { recorded, authorization });
 			if (planned === "foreign") {
-				const deployment = deploymentOf(this.#context, reference);
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
 				const held = recorded.to(reference.target);
-				const isAgain = this.#mustReestablish(reference.target);
+				const isAgain = this.#mustReestablish(reference.target, recorded);
 				const state = isAgain
-					? { isAgain, heldUid: held?.targetUid, ifMissing: undefined }
-					: { isAgain, ifMissing: held };
+					? { isAgain, heldUid: held?.targetUid, ...this.#storing(reference, held) }
+					: { isAgain, ifMissing: held, deployment: deploymentOf(this.#context, reference) };
 				const known = recorded.of(reference) ?? held;
-				this.#foreign.push({ ...reference, isCrossTenancy, deployment, edit, known, ...state });
+				this.#foreign.push({ ...reference, isCrossTenancy, edit, known, ...state });
 			} else if (planned.rule === reference.rule) {
 				outgoing.push(planned);
 			} else {
@@ -320,7 +319,7 @@ export class ReferencePlan {
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
-		const mustReestablish = this.#mustReestablish(target);
+		const mustReestablish = this.#mustReestablish(target, recorded);
 		const known = inField(reference, recorded.of(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
@@ -613,8 +612,37 @@ export class ReferencePlan {
 		return isFull;
 	}
 
-	#mustReestablish(target: KeyLike): boolean {
-		return this.#derivation?.reestablish(target, "") ?? false;
+	#mustReestablish(target: KeyLike, recorded: RecordedReferences): boolean {
+		const deploymentUid = recorded.to(target)?.deploymentUid ?? "";
+		return this.#derivation?.reestablish(target, deploymentUid) ?? false;
+	}
+
+	/**
+	 * Which deployment establishes a reference again, and what is recorded if it does not have the target. A reference that
+	 * is held stays with the deployment that it records, or its successor: another one of the same service and region, with
+	 * another storage, may be found first, and knows nothing of the target. If neither is known, the others of the place
+	 * decide nothing: one gets the reference only if it has the incarnation that is held.
+	 */
+	#storing(
+		reference: LocatedReference,
+		held: OutgoingReference | undefined,
+	): Pick<PlannedForeign, "deployment" | "ifMissing" | "isGuess"> {
+		const { environment } = this.#context;
+		const isRecorded =
+			held !== undefined &&
+			held.deploymentUid !== "" &&
+			!isPlanted("establish again with whichever deployment is found");
+		if (!isRecorded) {
+			return { deployment: deploymentOf(this.#context, reference), ifMissing: undefined };
+		}
+		const responsible = environment.byUid(responsibleUid(environment, held.deploymentUid));
+		return responsible === undefined
+			? {
+					deployment: this.#derivation?.successor ?? deploymentOf(this.#context, reference),
+					isGuess: true,
+					ifMissing: held,
+				}
+			: { deployment: responsible, ifMissing: undefined };
 	}
 
 	async #find(key: KeyLike): Promise<Resource | undefined> {

@@ -3,7 +3,11 @@ import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
 import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { ResourceShadow } from "../shadow/shadow-records.ts";
+import { establishWithSuccessor, reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
+
+const never = new AbortController().signal;
 
 /** `alpha` has the owner `a`, and `beta` stores what is owned by it. */
 async function twoServices() {
@@ -27,6 +31,23 @@ async function addEmpty(lab: Lab, alpha: LabDeployment): Promise<LabDeployment> 
 	lab.deployments.set("alpha", alpha);
 	lab.changed();
 	return empty;
+}
+
+/** Establishes the references of a successor. */
+async function settle(lab: Lab, { current, info }: LabDeployment) {
+	await lab.run(reestablishOwnReferences(current.constraints.context, never));
+	Object.assign(info, { established: true });
+	lab.changed();
+}
+
+/** `w` of beta references `a` of alpha by BLOCK. */
+async function referenced() {
+	const { lab, alpha, beta, owner: target } = await twoServices();
+	const needs = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
+	const user = await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { needs }))));
+	await lab.pass(1_000);
+	const [a, w] = [alpha.id(Thing, "a"), beta.id(Widget, "w")];
+	return { lab, alpha, beta, target, user, needs, a, w };
 }
 
 function ownerReference(owner: Resource, init: { readonly requiresOwnerReference?: boolean } = {}) {
@@ -112,5 +133,72 @@ describe("a second deployment of a service in a region, with another storage", (
 		lab.changed();
 		await lab.pass(120_000);
 		expect((await beta.shadow(beta.id(Widget, "w")))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
+	it("gets no references that are held elsewhere when a server of their holder starts again", async () => {
+		const { lab, alpha, beta, target, a, w } = await referenced();
+		const restored = await lab.succeed(alpha, [target]);
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		await addEmpty(lab, restored);
+		beta.crash();
+		await lab.run(beta.start());
+		await lab.pass(60_000);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([
+			{ targetUid: target.id?.uid, deploymentUid: restored.info.uid },
+		]);
+		await expect(lab.run(restored.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("gets none when their holder is restored", async () => {
+		const { lab, alpha, beta, target, user, a, w } = await referenced();
+		await addEmpty(lab, alpha);
+		const { resources: shadows } = await beta.backend.list({
+			type: ResourceShadow.type,
+			tenancy: { partition: "", namespace: "" },
+			namePrefix: "s-",
+		});
+		const restored = await lab.succeed(beta, [user, ...shadows]);
+		await settle(lab, restored);
+		expect((await restored.shadow(w))?.outgoing).toMatchObject([
+			{ targetUid: target.id?.uid, deploymentUid: alpha.info.uid },
+		]);
+		await lab.pass(60_000);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("need not respond when those with a successor are established again", async () => {
+		const { lab, alpha, beta, target, needs, a, w } = await referenced();
+		const empty = await addEmpty(lab, alpha);
+		await lab.run(empty.write(make(Thing, "b", create(ThingSchema))));
+		const likes = [{ ...referenceTo({ type: Thing.type, name: "b" }), region: "r1" }];
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema, { needs, likes }))));
+		await lab.pass(1_000);
+		empty.crash();
+		const restored = await lab.succeed(alpha, [target]);
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		const { outgoing = [] } = (await beta.shadow(w)) ?? {};
+		expect(outgoing.map(({ deploymentUid }) => deploymentUid).sort()).toEqual(
+			[empty.info.uid, restored.info.uid].sort(),
+		);
+		expect((await restored.shadow(a))?.sources).toHaveLength(1);
+	});
+
+	it("does not decide that a target is missing whose deployment is not known", async () => {
+		const { lab, alpha, beta, target, a, w } = await referenced();
+		const restored = await lab.succeed(alpha, [target]);
+		Object.assign(restored.info, { predecessorUid: "01JDXXXXXXXXXXXXXXXXXXXXXX" });
+		lab.deployments.delete("alpha");
+		const empty = await addEmpty(lab, restored);
+		const { context } = beta.current.constraints;
+		const unrelated = { ...empty.info, predecessorUid: "01JDYYYYYYYYYYYYYYYYYYYYYY" };
+		await lab.run(establishWithSuccessor(context, unrelated, never));
+		const held = { targetUid: target.id?.uid, deploymentUid: alpha.info.uid };
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([held]);
+		await lab.run(establishWithSuccessor(context, restored.info, never));
+		const now = { ...held, deploymentUid: restored.info.uid };
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([now]);
+		expect((await restored.shadow(a))?.sources).toHaveLength(1);
 	});
 });

@@ -516,6 +516,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "establishes as many references of one resource as its shadow can hold",
 		},
 	},
+	"establish again with whichever deployment is found": {
+		rule: "A reference that is held is established again with the deployment that it records, or its successor.",
+		test: {
+			file: "lab/unrelated-deployments.test.ts",
+			name: "gets no references that are held elsewhere when a server of their holder starts again",
+		},
+	},
 	"fail where the address of another server is malformed": {
 		rule: "What is malformed in the registry stops no server.",
 		test: {

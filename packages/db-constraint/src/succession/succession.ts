@@ -115,11 +115,16 @@ export async function establishWithSuccessor(
 		await dropped.succeed(uid, successor.uid);
 	}
 	await guards.changeAll();
+	const isThere = (service: string, region: string) =>
+		region === successor.region && (service || environment.self.service) === successor.service;
+	// What another deployment of the place stores stays there: it need not even respond.
 	const concerns = ({ group, region }: KeyLike, deploymentUid: string) => {
 		const service = descriptor.serviceOfGroup(group);
-		return service === undefined
-			? mayHaveSucceeded(environment, successor, deploymentUid, region)
-			: region === successor.region && (service || environment.self.service) === successor.service;
+		if (service !== undefined && !isThere(service, region)) {
+			return false;
+		}
+		const isNowhere = service !== undefined && deploymentUid === "";
+		return isNowhere || mayHaveSucceeded(environment, successor, deploymentUid, region);
 	};
 	await reestablish(context, { reestablish: concerns, successor }, signal);
 	await environment
