@@ -63,32 +63,43 @@ const again = { baseMs: 250, maxMs: 60_000 } as const;
 export class UnusedRegistrations {
 	readonly #options: UnusedRegistrationsOptions;
 	#isDeleting = false;
+	/** Whether the registry view may have changed since the running deletion has looked at it. */
+	#hasChanged = false;
 
 	constructor(options: UnusedRegistrationsOptions) {
 		this.#options = options;
 	}
 
-	/** Deletes those that the registry view has, until it has none or the signal aborts. Never rejects. */
+	/**
+	 * Deletes those that the registry view has, until it has none or the signal aborts. If that is under way, it looks at the
+	 * view once more. Never rejects.
+	 */
 	async delete(own: RegisteredDeployment, signal: AbortSignal): Promise<void> {
-		if (this.#isDeleting || isPlanted("leave a registration that arrived late")) {
+		if (isPlanted("leave a registration that arrived late")) {
+			return;
+		}
+		this.#hasChanged = true;
+		if (this.#isDeleting) {
 			return;
 		}
 		this.#isDeleting = true;
 		const { runtime, logger } = this.#options;
 		const backoff = new Backoff({ ...again, clock: runtime.clock, random: runtime.random });
-		for (;;) {
+		while (this.#hasChanged) {
+			this.#hasChanged = false;
 			const others = this.#othersOf(own);
 			if (signal.aborted || others.length === 0) {
 				break;
 			}
 			try {
 				if (!(await this.#deleteUnused(others))) {
-					break;
+					continue;
 				}
 			} catch (failure) {
 				logger.debug({ err: failure }, "could not delete a registration that is not used");
 			}
 			await backoff.wait(signal).catch(() => {});
+			this.#hasChanged = true;
 		}
 		this.#isDeleting = false;
 	}
