@@ -64,6 +64,7 @@ export type FaultName =
 	| "leave a check of a crashed server CHECKING"
 	| "leave a registration that arrived late"
 	| "leave rules of an earlier schema without a task"
+	| "leave older servers in the storage"
 	| "leave the record of a server that has died"
 	| "let deletions that meet a conflict wait as blocked ones"
 	| "lose the targets of changed rules in writes of users"

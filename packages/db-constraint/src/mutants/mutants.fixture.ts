@@ -516,6 +516,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "establishes as many references of one resource as its shadow can hold",
 		},
 	},
+	"leave older servers in the storage": {
+		rule: "Of the addresses of another deployment's servers, those that were named last are stored.",
+		test: {
+			file: "registry/stored-view.test.ts",
+			name: "gets the newest list of servers back that a server has written before another one wrote an older",
+		},
+	},
 	"establish again with whichever deployment is found": {
 		rule: "A reference that is held is established again with the deployment that it records, or its successor.",
 		test: {

@@ -30,8 +30,10 @@ export interface DeploymentClientsOptions {
 	 *   certificate may be for that host name.
 	 */
 	readonly connect: (address: string, announced?: string) => Transport;
-	/** Called when other servers are known than are stored. */
+	/** Called when other servers are known than before. */
 	readonly onServers: () => void;
+	/** Called when older ones are stored than are known. */
+	readonly onOlderServers: () => void;
 	/** Called when another deployment says that it has dropped the sources of a deleted deployment. */
 	readonly onDeleted: (uid: string, by: DeploymentInfo) => void;
 	/** Called when another deployment says that a deployment has a successor. */
@@ -99,10 +101,10 @@ export class DeploymentClients {
 
 	/** Some server of this deployment has stored what it knows of another deployment: it may be the only one that was told. */
 	followStored(entry: RegistryEntry): void {
-		const { running, onServers } = this.#options;
+		const { running, onOlderServers } = this.#options;
 		const uid = entry.resource?.id?.uid ?? "";
 		if (running.takeStored(uid, storedServers(entry))) {
-			onServers();
+			onOlderServers();
 		}
 	}
 

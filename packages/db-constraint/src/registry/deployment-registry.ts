@@ -107,6 +107,7 @@ export class DeploymentRegistry implements Environment {
 			...{ view, running, ownServers, connect, runtime },
 			own: ownAddresses(deployment),
 			onServers: () => registry.stored.changed(),
+			onOlderServers: () => registry.stored.replaced(),
 			onDeleted: (uid, by) => registration.refused(uid, by),
 			onSucceeded: (uid, successorUid) => registration.becomeSucceeded(uid, successorUid),
 		});

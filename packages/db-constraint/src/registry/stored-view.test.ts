@@ -14,7 +14,7 @@ import { DeletedDeployment, Deployment, metaService } from "./meta-types.ts";
 import { reportOf } from "./registry-report.ts";
 import { RegistryView } from "./registry-view.ts";
 import { RunningServers } from "./running-servers.ts";
-import { StoredView } from "./stored-view.ts";
+import { StoredView, storedServers } from "./stored-view.ts";
 
 /** One storage, whose commits and lists are counted. */
 class Storage {
@@ -102,6 +102,21 @@ class Server {
 		this.#stored.changed();
 	}
 
+	/** Reads what is stored of other deployments, as a server follows it. */
+	async follow({ backend }: Storage): Promise<void> {
+		const query = { tenancy: { partition: "", namespace: "" }, namePrefix: "registry-" };
+		const { resources } = await backend.list({ type: ResourceShadow.type, ...query });
+		for (const { record } of resources.map(recordOf)) {
+			const uid = record.case === "registryEntry" ? (record.value.resource?.id?.uid ?? "") : "";
+			if (
+				record.case === "registryEntry" &&
+				this.running.takeStored(uid, storedServers(record.value))
+			) {
+				this.#stored.replaced();
+			}
+		}
+	}
+
 	learn(uid: string, version: string, ...addresses: readonly string[]): void {
 		this.running.learn(uid, { addresses, version });
 		this.#stored.changed();
@@ -130,6 +145,34 @@ function deletion(name: string): Resource {
 }
 
 describe("the registry view of a deployment with several servers", () => {
+	it("gets the newest list of servers back that a server has written before another one wrote an older", async () => {
+		const storage = new Storage();
+		const [one, two] = [new Server(storage), new Server(storage)];
+		for (const server of [one, two]) {
+			server.followed = ["meta"];
+			server.upToDateMs = 1_000;
+			server.read("meta", deployment("a", "1"));
+		}
+		const settle = async () => {
+			for (let round = 0; round < 4; round++) {
+				await storage.pass(20_000);
+				await one.follow(storage);
+				await two.follow(storage);
+			}
+		};
+		one.learn("uid-a", "5", "https://1");
+		await settle();
+		one.learn("uid-a", "9", "https://1");
+		await settle();
+		two.learn("uid-a", "7", "https://1", "https://gone");
+		await settle();
+		expect(await storage.stored()).toContain("meta a 1 https://1");
+		expect(two.running.of("uid-a").addresses).toEqual(["https://1"]);
+		const { commits } = storage;
+		await settle();
+		expect(storage.commits).toBe(commits);
+	});
+
 	it("is not changed by a server that is cut off from what another one follows", async () => {
 		const storage = new Storage();
 		const stale = new Server(storage);

@@ -79,6 +79,8 @@ export class StoredView {
 	#changedAt = new Set<string>();
 	/** The last write, if it has succeeded. */
 	#last: LastWrite | undefined;
+	/** Whether something older was stored since the last write has begun to read. */
+	#isReplaced = false;
 	#changed = Promise.withResolvers<void>();
 
 	constructor(options: StoredViewOptions) {
@@ -132,6 +134,15 @@ export class StoredView {
 		this.#changed.resolve();
 	}
 
+	/** Writes the view soon, also if it was written since its last change: the storage has something older again. */
+	replaced(): void {
+		if (isPlanted("leave older servers in the storage")) {
+			return;
+		}
+		this.#isReplaced = true;
+		this.changed();
+	}
+
 	/** Writes changes until the signal aborts. */
 	async run(signal: AbortSignal): Promise<void> {
 		const { runtime, logger } = this.#options;
@@ -174,6 +185,7 @@ export class StoredView {
 		const last = this.#last;
 		return (
 			last !== undefined &&
+			!this.#isReplaced &&
 			last.viewRevision === view.revision &&
 			last.runningRevision === running.revision &&
 			(last.areAll || !areAll) &&
@@ -188,11 +200,12 @@ export class StoredView {
 		const followed = this.#options.followed();
 		const { revision: viewRevision } = view;
 		const atMs = runtime.clock.monotonic();
+		this.#last = undefined;
+		this.#isReplaced = false;
 		const { entries, record } = await this.#read();
 		this.#takeNewerServers(entries);
 		const changedAt = this.#changedAt;
 		this.#changedAt = new Set();
-		this.#last = undefined;
 		const { revision: runningRevision } = running;
 		const wanted = this.#wanted();
 		const mutations: Mutation[] = [];
