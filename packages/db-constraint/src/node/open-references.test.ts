@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { referenceTo } from "@plinth/resource";
+import { decodeShared, referenceTo } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
@@ -12,6 +12,8 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.t
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import { make } from "../lab/lab.fixture.ts";
 import { oneDeployment } from "../lab/things.fixture.ts";
+import { ThingV2 } from "../lab/two-versions.fixture.ts";
+import { Deployment } from "../registry/meta-types.ts";
 import { RegistryLab, whenKnown } from "../registry/registry-lab.fixture.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
@@ -90,6 +92,42 @@ describe("a server that can't establish its references again", () => {
 			{ timeout },
 		);
 	});
+});
+
+it("announces a version that operators request while it switches to another one", async () => {
+	const { promise: isKnown, resolve: know } = Promise.withResolvers<void>();
+	const { promise: isStored, resolve: store } = Promise.withResolvers<void>();
+	const memory = createMemoryBackend({ runtime: systemRuntime });
+	const backend = decorateBackend(memory, {
+		async commit(mutations, options) {
+			const result = await memory.commit(mutations, options);
+			const versions = mutations.flatMap((each) => {
+				const isDeployment = each.op === "put" && each.resource.id?.type?.kind === "Deployment";
+				return isDeployment ? [decodeShared(Deployment, each.resource).data.currentVersion] : [];
+			});
+			// The response to the server that announces v1 comes once it knows what is requested next.
+			if (versions.includes("v1")) {
+				store();
+				await isKnown;
+			}
+			return result;
+		},
+	});
+	const lab = new RegistryLab();
+	const meta = await lab.start("meta", "r1", { backend });
+	const alpha = await lab.start("alpha", "r1", { types: [Thing, ThingV2] });
+	const { references, registry } = alpha;
+	await references.until("announced", new AbortController().signal);
+	expect(registry.self.version).toBe("v2");
+	await lab.change(meta, "alpha-r1", { wantedVersion: "v1" });
+	await isStored;
+	const changed = lab.change(meta, "alpha-r1", { wantedVersion: "v2" });
+	await whenKnown(registry, () => registry.wantedVersion === "v2");
+	expect(registry.self.version).toBe("v2");
+	know();
+	await changed;
+	await whenKnown(meta.registry, () => meta.registry.find("alpha", "r1")?.version === "v1");
+	await whenKnown(meta.registry, () => meta.registry.find("alpha", "r1")?.version === "v2");
 });
 
 afterEach(() => {

@@ -479,5 +479,9 @@ class OpenReferences implements References {
 		} finally {
 			this.#isSwitching = false;
 		}
+		// Operators may have requested another version meanwhile.
+		if (!this.#end.signal.aborted) {
+			this.#follow(registry);
+		}
 	}
 }
