@@ -354,10 +354,11 @@ export class DeploymentRegistry implements Environment {
 function recoveryBy(
 	{ view, sources }: FollowedRegistry,
 	{ address }: DeploymentConfiguration,
-): Pick<OwnRecoveryOptions, "known" | "isDeleted" | "areOthersRead" | "display"> {
+): Pick<OwnRecoveryOptions, "known" | "isDeleted" | "hasDeleted" | "areOthersRead" | "display"> {
 	return {
 		known: () => view.deployments().values(),
 		isDeleted: (uid) => view.isDeleted(uid),
+		hasDeleted: () => view.hasDeleted(address),
 		areOthersRead: () => sources.isCompleteBut(address),
 		display: (uid) => `${view.deployments().get(uid)?.name ?? "deployment"} (${uid})`,
 	};

@@ -14,6 +14,8 @@ export interface OwnRecoveryOptions extends CompletionOptions {
 	readonly client: () => Client<typeof ResourceService>;
 	/** Whether all other meta deployments have been read, which may know of more deployments. */
 	readonly areOthersRead: () => boolean;
+	/** Whether this meta deployment is known to have a Deployment and the record of its deletion. */
+	readonly hasDeleted: () => boolean;
 	/** How a deployment is shown to operators, by its uid. */
 	readonly display: (uid: string) => string;
 	readonly logger: Logger;
@@ -27,7 +29,7 @@ const deleteTimeoutMs = 60_000;
 
 /**
  * Completes this meta deployment after a restore, once everyone has reported. Each of its servers tries. Then removes the
- * Deployments that the restore has brought back although they were deleted.
+ * Deployments that the restore has brought back although they were deleted, also those of whose deletion a late report tells.
  */
 export class OwnRecovery {
 	readonly #options: OwnRecoveryOptions;
@@ -54,21 +56,26 @@ export class OwnRecovery {
 		this.#changed.resolve();
 	}
 
-	/** Runs until the registry is complete and has no deleted Deployments, or the signal aborts. Never rejects. */
+	/**
+	 * Runs until the signal aborts. Once the registry is complete, it reads the storage only when there are deleted
+	 * Deployments. Never rejects.
+	 */
 	async run(signal: AbortSignal): Promise<void> {
-		const { logger } = this.#options;
+		const { logger, hasDeleted } = this.#options;
+		let isDone = false;
 		while (!signal.aborted) {
 			this.#changed = Promise.withResolvers();
-			try {
-				if (await this.#isDone()) {
-					return;
+			if (!isDone || hasDeleted()) {
+				try {
+					isDone = await this.#isDone();
+				} catch (failure) {
+					logger.debug({ err: failure }, "the recovery of this meta deployment has to wait");
 				}
-			} catch (failure) {
-				logger.debug({ err: failure }, "the recovery of this meta deployment has to wait");
 			}
 			const round = new AbortController();
 			const ends = AbortSignal.any([signal, round.signal]);
-			await Promise.race([this.#whenChanged(ends), this.#backoff.wait(ends)]).catch(() => {});
+			const waits = isDone && !hasDeleted() ? [] : [this.#backoff.wait(ends)];
+			await Promise.race([this.#whenChanged(ends), ...waits]).catch(() => {});
 			// The one that did not come first must not wait any longer.
 			round.abort();
 		}

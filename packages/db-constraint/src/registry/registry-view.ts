@@ -217,6 +217,15 @@ export class RegistryView {
 		return [...newest.values()].filter(({ id }) => !this.isDeleted(id?.uid ?? ""));
 	}
 
+	/** Whether a source has reported both a Deployment and the record of its deletion. */
+	hasDeleted(source: string): boolean {
+		const { deployments, deletions } = this.#contents.get(source) ?? {};
+		const deleted = [...(deployments?.keys() ?? [])].filter((uid) => this.isDeleted(uid));
+		return (
+			deleted.length > 0 && [...(deletions?.values() ?? [])].some((uid) => deleted.includes(uid))
+		);
+	}
+
 	/** The records of deletions that some of these sources have reported. */
 	deletionsAt(sources: readonly string[]): readonly Resource[] {
 		return sources.flatMap((source) => {

@@ -391,6 +391,27 @@ describe("a meta deployment that was restored", () => {
 		expect(again.registry.self.predecessorUid).toBe(uid);
 	});
 
+	it("removes a deployment of whose deletion it is told when it is complete", async () => {
+		const { lab, meta, alpha } = await begun();
+		const beta = await lab.start("beta", "r1");
+		const { uid } = beta.registry.self;
+		await beta.stop();
+		await whenKnown(meta.registry, () => meta.registry.byUid(uid) !== undefined);
+		const record = resourceOf(DeletedDeployment, {
+			id: idOf(DeletedDeployment, deletedDeploymentName(uid)),
+			data: create(DeletedDeploymentSchema, { uid, service: "beta", region: "r1" }),
+		});
+		const storage = { backend: meta.backend, runtime: systemRuntime };
+		await acceptReport(storage, alpha.registry.self.uid, {
+			...{ deployments: [], deleted: [record], knownUids: [] },
+		});
+		await vi.waitFor(
+			async () => expect([...(await deployments(meta)).keys()]).not.toContain("beta-r1"),
+			{ timeout: 300_000 },
+		);
+		expect(await deletions(meta)).toEqual([uid.toLowerCase()]);
+	});
+
 	it("has the newest of what operators have set and what deployments have announced", async () => {
 		const { lab, meta, alpha: before } = await begun();
 		const beta = await lab.start("beta", "r1");
@@ -552,7 +573,8 @@ describe("a meta deployment that was restored", () => {
 		const end = new AbortController();
 		const recovery = new OwnRecovery({
 			...{ backend: createMemoryBackend({ runtime }), runtime, logger: silentLogger },
-			...{ known: () => [], isDeleted: () => false, display: (uid) => uid },
+			...{ known: () => [], isDeleted: () => false, hasDeleted: () => false },
+			display: (uid) => uid,
 			client: () =>
 				createClient(
 					ResourceService,
