@@ -79,6 +79,7 @@ export type FaultName =
 	| "read the guard after establishing"
 	| "receive no reports of releases"
 	| "record a holder that was dropped"
+	| "record a late verdict about an owner"
 	| "reference copies by BLOCK"
 	| "register once with a restored registry"
 	| "register under another uid than the one that is served"

@@ -1,5 +1,11 @@
 import type { Runtime } from "@plinth/runtime";
-import { CasFailure, type Consistency, type Mutation, type StorageBackend } from "@plinth/storage";
+import {
+	CasFailure,
+	type Consistency,
+	type Mutation,
+	type ReadOptions,
+	type StorageBackend,
+} from "@plinth/storage";
 import { hashOf, type KeyLike, keyString } from "../shadow/resource-key.ts";
 import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
 
@@ -40,14 +46,17 @@ export class Guards {
 	}
 
 	/**
-	 * The asserts that fail a commit if one of the guards changes from now on. A missing guard is created by
-	 * the commit, so that it exists before the deployment is queried.
+	 * The asserts that fail a commit if one of the guards changes from now on, in the order of the targets. A missing guard
+	 * is created by the commit, so that it exists before the deployment is queried.
 	 */
-	async asserts(targets: Iterable<KeyLike>): Promise<readonly Mutation[]> {
+	async asserts(
+		targets: Iterable<KeyLike>,
+		options: ReadOptions = {},
+	): Promise<readonly Mutation[]> {
 		const names = new Set([...targets].map(guardName));
 		return Promise.all(
 			[...names].map(async (name): Promise<Mutation> => {
-				const stored = await readRecord(this.#backend, name);
+				const stored = await readRecord(this.#backend, name, options);
 				if (stored === undefined) {
 					return putRecord(this.#runtime, name, undefined, { case: "guard", value: {} });
 				}

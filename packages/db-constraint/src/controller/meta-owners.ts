@@ -50,6 +50,7 @@ import {
 	withCondition,
 } from "./reported-status.ts";
 import type { UnknownOwners } from "./unknown-owners.ts";
+import { assertsOfValid } from "./valid-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
 const notValidNeeded = 3;
@@ -158,6 +159,7 @@ export class MetaOwners {
 			// Shadows written by older versions may have several records of one owner.
 			return isDue && find(stored.shadow, each) === each;
 		});
+		const guards = await this.#context.guards.asserts(open.flatMap(({ owner }) => owner ?? []));
 		const checks = await Promise.all(open.map((owner) => this.#check(stored, owner)));
 		const results: HandlerResult[] = [];
 		for (const check of checks) {
@@ -165,7 +167,7 @@ export class MetaOwners {
 				check.lostBy ? await this.#handleLost(stored, check.owner, check.lostBy) : check,
 			);
 		}
-		await this.#record(stored.name, checks);
+		const recorded = await this.#record(stored.name, checks, guards);
 		const unknown = checks.flatMap(({ owner, isUnknown }) =>
 			isUnknown ? itemOf(stored, owner) : [],
 		);
@@ -173,6 +175,7 @@ export class MetaOwners {
 		const reported = await this.#report(stored, checks);
 		return soonest(
 			rewritten,
+			recorded,
 			reported,
 			...results,
 			recheckMs === undefined
@@ -357,11 +360,20 @@ export class MetaOwners {
 
 	/**
 	 * Records the results of all checks in one change of the shadow. Another deployment that has said that an owner is valid
-	 * knows the uid of this one as a holder: once that is given up, all owners are queried again.
+	 * knows the uid of this one as a holder: once that is given up, all owners are queried again. So are those whose
+	 * verdict came too late.
+	 *
+	 * @param guards - the guards of the owners, as they were read before the checks.
 	 */
-	#record(name: string, checks: readonly OwnerCheck[]): Promise<void> {
+	async #record(
+		name: string,
+		checks: readonly OwnerCheck[],
+		guards: readonly Mutation[],
+	): Promise<HandlerResult> {
 		const { uid } = this.#context.environment.self;
 		const isHolder = checks.some(({ known }) => known?.valid && known.deploymentUid !== uid);
+		let nowValid: readonly MetaOwner[] = [];
+		let isOutdated = false;
 		const change = ({ shadow }: StoredShadow) => {
 			if (shadow.lifecycle === Lifecycle.CHECKING) {
 				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
@@ -371,12 +383,21 @@ export class MetaOwners {
 				const known = checks.find(({ owner }) => sameOwner(owner, each))?.known;
 				return known === undefined || isSameState(each, known) ? each : withState(each, known);
 			});
+			nowValid = metaOwners.filter(({ valid }, i) => valid && !shadow.metaOwners[i]?.valid);
 			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 			return isSame ? undefined : { ...shadow, metaOwners };
 		};
-		return updateShadow(this.#context, name, change, async (options) =>
-			isHolder ? assertUid(this.#context, options) : [],
-		);
+		await updateShadow(this.#context, name, change, async (options) => {
+			const asserts = await assertsOfValid(this.#context, name, nowValid, guards, options);
+			isOutdated = asserts === undefined;
+			return asserts && [...asserts, ...(isHolder ? await assertUid(this.#context, options) : [])];
+		});
+		if (!isOutdated) {
+			return done;
+		}
+		const others = checks.filter(({ known }) => !known?.valid);
+		await this.#record(name, others, guards);
+		return { requeueAfterMs: this.#context.limits.maxRetryDelayMs };
 	}
 
 	/**

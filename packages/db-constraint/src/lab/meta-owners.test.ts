@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
-import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { type Shadow, SourceSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
 import {
 	CasFailure,
@@ -47,9 +47,29 @@ async function twoServices({ transport, backend = (same) => same }: Decorations 
 	return { lab, alpha, beta, a, w, uid: owner.id?.uid ?? "" };
 }
 
+/** Holds the verdicts about owners, which were decided already, until `release` is called. */
+function heldVerdicts() {
+	const { promise: released, resolve: release } = Promise.withResolvers<void>();
+	let calls = 0;
+	const decorate: TransportDecorator = (transport) => ({
+		stream: (...args) => transport.stream(...args),
+		async unary(method, ...args) {
+			const response = await transport.unary(method, ...args);
+			if (method.name === "CheckMetaOwners") {
+				calls += 1;
+				await released;
+			}
+			return response;
+		},
+	});
+	return { decorate, release, calls: () => calls };
+}
+
 interface Ownership {
 	readonly owner: ID;
 	readonly uid: string;
+	/** Default: that of `alpha`. */
+	readonly region?: string;
 	readonly unsetOnDelete?: boolean;
 	readonly requiresOwnerReference?: boolean;
 }
@@ -139,6 +159,62 @@ describe("owners in other deployments", () => {
 		receive();
 		await lab.pass(60_000);
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: false }]);
+	});
+
+	it.each([
+		["written again", false],
+		["created again", true],
+	])(
+		"deletes what was %s with an owner that was deleted before a late verdict",
+		async (_how, isCreated) => {
+			const { decorate, calls, release } = heldVerdicts();
+			const { lab, alpha, beta, a, w, uid } = await twoServices({ transport: decorate });
+			await lab.run(beta.write(owned({ owner: a, uid })));
+			await lab.pass(500);
+			expect(calls()).toBe(1);
+			expect((await alpha.shadow(a))?.ownees).toHaveLength(1);
+			await lab.run<unknown>(isCreated ? beta.delete(w) : beta.write(owned()));
+			await lab.run(alpha.delete(a));
+			await lab.pass(500);
+			expect(await read(alpha, a)).toBeUndefined();
+			await lab.run(beta.write(owned({ owner: a, uid })));
+			release();
+			await lab.pass(300_000);
+			expect(await read(beta, w)).toBeUndefined();
+		},
+	);
+
+	it("removes an owner of the same deployment that was deleted before the verdict about another one", async () => {
+		const { decorate, release } = heldVerdicts();
+		const { lab, beta, a, w, uid } = await twoServices({ transport: decorate });
+		const own = beta.id(Widget, "own");
+		const stored = await lab.run(beta.write({ ...owned(), id: own }));
+		const both = owned({ owner: own, uid: stored.id?.uid ?? "", region: "r2" }, { owner: a, uid });
+		await lab.run(beta.write(both));
+		await lab.pass(500);
+		expect((await beta.shadow(own))?.ownees).toHaveLength(1);
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.run(beta.delete(own));
+		expect(await read(beta, own)).toBeUndefined();
+		await lab.run(beta.write(both));
+		release();
+		await lab.pass(300_000);
+		expect((await read(beta, w))?.ownerReferences).toMatchObject([{ uid }]);
+	});
+
+	it("records an owner as valid although the shadow changes during the query", async () => {
+		const { decorate, calls, release } = heldVerdicts();
+		const both = await twoServices({ transport: decorate });
+		const { lab, beta, a, w, uid } = both;
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(500);
+		const deployment = { uid: "01JDXXXXXXXXXXXXXXXXXXXXXX", name: "gamma-1" };
+		const source = create(SourceSchema, { deployment });
+		await changeShadow(both, w, (shadow) => ({ ...shadow, sources: [source] }));
+		release();
+		await lab.pass(5_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		expect(calls()).toBe(1);
 	});
 
 	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {

@@ -428,6 +428,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "is not recorded as a holder of an owner, not even by a server that has not seen that",
 		},
 	},
+	"record a late verdict about an owner": {
+		rule: "An owner is recorded as valid only if this deployment has not released it since the query.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "deletes what was written again with an owner that was deleted before a late verdict",
+		},
+	},
 	"give up an owner that no deployment is known to store": {
 		rule: "An owner is not valid only if some deployment has said so.",
 		seed: 608,

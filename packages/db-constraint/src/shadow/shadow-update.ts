@@ -37,13 +37,14 @@ export async function replaceShadow(
  * Changes a shadow, and reads it again on conflict. `change` receives the stored shadow, and returns
  * `undefined` for no change.
  *
- * @param more - further mutations of the same commit. Read with the consistency that it receives.
+ * @param more - further mutations of the same commit; `undefined` if it is not to be made any more. Read with the
+ *   consistency that it receives.
  */
 export async function updateShadow(
 	context: Pick<ConstraintContext, "backend" | "runtime">,
 	name: string,
 	change: (stored: StoredShadow) => Shadow | undefined,
-	more: (options: ReadOptions) => Promise<readonly Mutation[]> = async () => [],
+	more: (options: ReadOptions) => Promise<readonly Mutation[] | undefined> = async () => [],
 ): Promise<void> {
 	// A conflict shows that this server lags behind: read strongly from then on.
 	for (let consistency: Consistency = "eventual"; ; consistency = "strong") {
@@ -52,7 +53,11 @@ export async function updateShadow(
 		if (stored === undefined || next === undefined) {
 			return;
 		}
-		if ((await replaceShadow(context, stored, next, await more({ consistency }))) !== "conflict") {
+		const mutations = await more({ consistency });
+		if (mutations === undefined) {
+			return;
+		}
+		if ((await replaceShadow(context, stored, next, mutations)) !== "conflict") {
 			return;
 		}
 	}
