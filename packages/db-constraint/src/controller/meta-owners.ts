@@ -167,7 +167,7 @@ export class MetaOwners {
 				check.lostBy ? await this.#handleLost(stored, check.owner, check.lostBy) : check,
 			);
 		}
-		const recorded = await this.#record(stored.name, checks, guards);
+		const recorded = await this.#record(stored, checks, guards);
 		const unknown = checks.flatMap(({ owner, isUnknown }) =>
 			isUnknown ? itemOf(stored, owner) : [],
 		);
@@ -363,18 +363,20 @@ export class MetaOwners {
 	 * knows the uid of this one as a holder: once that is given up, all owners are queried again. So are those whose
 	 * verdict came too late.
 	 *
+	 * @param before - the shadow as it was read before the checks.
 	 * @param guards - the guards of the owners, as they were read before the checks.
 	 */
 	async #record(
-		name: string,
+		before: StoredShadow,
 		checks: readonly OwnerCheck[],
 		guards: readonly Mutation[],
 	): Promise<HandlerResult> {
 		const { uid } = this.#context.environment.self;
 		const isHolder = checks.some(({ known }) => known?.valid && known.deploymentUid !== uid);
+		/** Without those whose records have stayed since they were queried. */
 		let nowValid: readonly MetaOwner[] = [];
 		let isOutdated = false;
-		const change = ({ shadow }: StoredShadow) => {
+		const change = ({ shadow, version }: StoredShadow) => {
 			if (shadow.lifecycle === Lifecycle.CHECKING) {
 				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
 				return undefined;
@@ -383,12 +385,13 @@ export class MetaOwners {
 				const known = checks.find(({ owner }) => sameOwner(owner, each))?.known;
 				return known === undefined || isSameState(each, known) ? each : withState(each, known);
 			});
-			nowValid = metaOwners.filter(({ valid }, i) => valid && !shadow.metaOwners[i]?.valid);
+			const isNowValid = ({ valid }: MetaOwner, i: number) => valid && !shadow.metaOwners[i]?.valid;
+			nowValid = version === before.version ? [] : metaOwners.filter(isNowValid);
 			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
 			return isSame ? undefined : { ...shadow, metaOwners };
 		};
-		await updateShadow(this.#context, name, change, async (options) => {
-			const asserts = await assertsOfValid(this.#context, name, nowValid, guards, options);
+		await updateShadow(this.#context, before.name, change, async (options) => {
+			const asserts = await assertsOfValid(this.#context, before.name, nowValid, guards, options);
 			isOutdated = asserts === undefined;
 			return asserts && [...asserts, ...(isHolder ? await assertUid(this.#context, options) : [])];
 		});
@@ -396,7 +399,7 @@ export class MetaOwners {
 			return done;
 		}
 		const others = checks.filter(({ known }) => !known?.valid);
-		await this.#record(name, others, guards);
+		await this.#record(before, others, guards);
 		return { requeueAfterMs: this.#context.limits.maxRetryDelayMs };
 	}
 

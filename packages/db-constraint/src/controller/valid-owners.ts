@@ -9,9 +9,9 @@ import { readShadow, recordId } from "../shadow/shadow-records.ts";
 type Context = Pick<ConstraintContext, "backend" | "environment" | "guards">;
 
 /**
- * What a commit asserts that records owners as valid. A verdict may arrive late: meanwhile the resource may have lost the
- * reference, the owner may have been deleted, and a later write may have named it again. Its new record looks like the one that
- * was queried.
+ * What a commit asserts that records owners as valid, if the shadow of the ownee has changed since the query. Meanwhile the
+ * resource may have lost the reference, the owner may have been deleted, and a later write may have named it again. Its new
+ * record looks like the one that was queried.
  *
  *     owner elsewhere:  read guard ── query ── commit, asserting the guard
  *     owner here:       query ── read the owner's shadow: ACTIVE, with this deployment ── commit, asserting that shadow
