@@ -208,18 +208,25 @@ class ShadowReconciler {
 		deletions: readonly Deletion[],
 		handlers: ShadowHandlers,
 	): Promise<HandlerResult> {
-		const results = [await handlers.handleShadow(name)];
+		const results: HandlerResult[] = [];
+		const failures: unknown[] = [];
+		// One that fails must not affect the others. The target of a deletion may be another resource than that of the shadow.
+		const attempt = async (pass: () => Promise<HandlerResult>) => {
+			try {
+				results.push(await pass());
+			} catch (failure) {
+				failures.push(failure);
+			}
+		};
+		await attempt(() => handlers.handleShadow(name));
 		if (isPlanted("forget when a shadow is due again")) {
 			results.length = 0;
 		}
-		const failures: unknown[] = [];
+		if (isPlanted("apply deletions only after the shadow of their name") && failures.length > 0) {
+			throw failures[0];
+		}
 		for (const deletion of deletions) {
-			try {
-				results.push(await this.#passDeletion(deletion, handlers));
-			} catch (failure) {
-				// It must not affect the others.
-				failures.push(failure);
-			}
+			await attempt(() => this.#passDeletion(deletion, handlers));
 		}
 		if (failures.length > 0) {
 			throw failures[0];

@@ -10,10 +10,15 @@
  * deployment are dropped.
  */
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import type { OutgoingReference, Task } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type OutgoingReference,
+	type Task,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
@@ -78,6 +83,13 @@ export class LostDeployments {
 	/** The uid of a deleted deployment is never used again: nobody waits for these. */
 	async #dropTasks(name: string, deleted: ReadonlySet<string>): Promise<void> {
 		await updateShadow(this.#context, name, ({ shadow }) => {
+			if (
+				shadow.lifecycle === Lifecycle.CHECKING &&
+				!isPlanted("drop tasks while a deletion is being checked")
+			) {
+				// The deletion needs the shadow unchanged. Its next change triggers another pass.
+				return undefined;
+			}
 			const tasks = shadow.tasks.filter((task) => !deleted.has(deploymentOf(task)));
 			return tasks.length === shadow.tasks.length ? undefined : { ...shadow, tasks };
 		});

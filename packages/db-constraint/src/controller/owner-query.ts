@@ -57,12 +57,21 @@ export class OwnerQuery {
 			// Only the permanent record proves that an owner was deleted with its deployment.
 			return unknown(noDeployment(owner));
 		}
+		// Before the calls: a deployment that becomes known during these is not among those that are queried.
+		const isComplete = environment.isComplete !== false;
 		const place = deploymentsInPlace(this.#context, owner.owner);
 		const isNowhere = place.length === 0 && owner.deploymentUid === "";
 		if (isNowhere && !isPlanted("give up an owner that no deployment is known to store")) {
 			return unknown(noDeployment(owner));
 		}
-		return this.#askAll(stored, owner, place);
+		const finding = await this.#askAll(stored, owner, place);
+		return finding.verdict === Verdict.NOT_VALID &&
+			!isComplete &&
+			!isPlanted("give up an owner before all meta deployments were read")
+			? unknown(
+					`${nameOf(owner)}: some meta deployment can't be reached, which may know where it is`,
+				)
+			: finding;
 	}
 
 	/** The first one decides alone if it has the owner: mostly there is no other. */
@@ -80,18 +89,13 @@ export class OwnerQuery {
 		const decided =
 			findings.find(({ verdict }) => verdict === Verdict.VALID) ??
 			findings.find(({ verdict }) => verdict !== Verdict.NOT_VALID);
-		if (decided !== undefined) {
-			return decided;
-		}
-		return this.#context.environment.isComplete === false
-			? unknown(
-					`${nameOf(owner)}: some meta deployment can't be reached, which may know where it is`,
-				)
-			: {
-					verdict: Verdict.NOT_VALID,
-					decidedBy: findings.flatMap(({ decidedBy }) => decidedBy),
-					problem: "",
-				};
+		return (
+			decided ?? {
+				verdict: Verdict.NOT_VALID,
+				decidedBy: findings.flatMap(({ decidedBy }) => decidedBy),
+				problem: "",
+			}
+		);
 	}
 
 	async #askOne(

@@ -6,6 +6,7 @@ import { type Clock, sleep } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
+import { Lab } from "./lab.fixture.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
 describe("deletions that wait", () => {
@@ -25,6 +26,24 @@ describe("deletions that wait", () => {
 		await lab.pass(10_000);
 		expect(await beta.read(beta.id(Widget, "v"))).toBeUndefined();
 		expect(await beta.read(beta.id(Widget, "w"))).toBeUndefined();
+	});
+
+	it("are applied while a reference of a resource with the name of their target can't be confirmed", async () => {
+		const lab = new Lab(1);
+		const add = (region: string) =>
+			lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
+		const [first, second, third] = [await add("r1"), await add("r2"), await add("r3")];
+		await lab.run(first.write(thing("x")));
+		await lab.run(third.write(thing("t")));
+		await lab.run(second.write(thing("part", { belongsTo: to("x", "r1") })));
+		await lab.pass(5_000);
+		await lab.run(second.write(thing("x", { needs: to("t", "r3") })));
+		third.crash();
+		await lab.run(first.delete(first.id(Thing, "x")));
+		await lab.pass(300_000);
+		expect((await second.shadow(second.id(Thing, "x")))?.tasks).toHaveLength(1);
+		expect(await second.read(second.id(Thing, "part"))).toBeUndefined();
+		expect(await first.read(first.id(Thing, "x"))).toBeUndefined();
 	});
 
 	it("cascade past resources that wait", async () => {

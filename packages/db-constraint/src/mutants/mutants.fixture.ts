@@ -435,6 +435,27 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "deletes what was written again with an owner that was deleted before a late verdict",
 		},
 	},
+	"give up an owner before all meta deployments were read": {
+		rule: "An owner is not valid only if all deployments that may store it were queried.",
+		test: {
+			file: "controller/owner-query.test.ts",
+			name: "an owner is not known to be deleted if the last meta deployment is read only during the query",
+		},
+	},
+	"apply deletions only after the shadow of their name": {
+		rule: "A pass over a shadow that fails does not hold up the deletions of other targets with its name.",
+		test: {
+			file: "lab/waiting-deletions.test.ts",
+			name: "are applied while a reference of a resource with the name of their target can't be confirmed",
+		},
+	},
+	"drop tasks while a deletion is being checked": {
+		rule: "Nothing but the deletion that checks it changes a shadow that is CHECKING.",
+		test: {
+			file: "controller/lost-deployments.test.ts",
+			name: "the tasks for a deleted deployment stay while a deletion is being checked, which needs the shadow unchanged",
+		},
+	},
 	"give up an owner that no deployment is known to store": {
 		rule: "An owner is not valid only if some deployment has said so.",
 		seed: 608,
