@@ -79,6 +79,7 @@ export type FaultName =
 	| "put a source on a new shadow"
 	| "put names of shadows without waking their reader"
 	| "query a deployment that was taken over"
+	| "query the owner of an announced deletion once"
 	| "read the guard after establishing"
 	| "receive no reports of releases"
 	| "record a holder that was dropped"

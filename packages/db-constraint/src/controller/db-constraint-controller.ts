@@ -130,8 +130,6 @@ class ShadowReconciler {
 			context.index.onChange((stored, change) => {
 				if (change === "stored") {
 					this.#acceptOwn(stored);
-				} else {
-					this.#handlers.forget(stored.name);
 				}
 			}),
 			context.index.onReleased((target) => {

@@ -49,7 +49,7 @@ import {
 	statusKey,
 	withCondition,
 } from "./reported-status.ts";
-import type { UnknownOwners } from "./unknown-owners.ts";
+import { UnknownOwners } from "./unknown-owners.ts";
 import { assertsOfValid } from "./valid-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
@@ -71,7 +71,10 @@ export class MetaOwners {
 	readonly #context: ConstraintContext;
 	readonly #store: StorageBackend;
 	readonly #unknown: UnknownOwners;
+	/** The shadows of which the next pass queries all owners. */
 	readonly #checkNext = new Set<string>();
+	/** The owners whose deployments have not responded since then, by shadow. Valid ones too are queried until they do. */
+	readonly #unanswered = new Map<string, ReadonlySet<string>>();
 	/** The deployments that have announced the deletion of an owner, by shadow and by uid of the owner. */
 	readonly #announced = new Map<string, Map<string, string>>();
 	/**
@@ -91,11 +94,11 @@ export class MetaOwners {
 	constructor(
 		context: ConstraintContext,
 		store: StorageBackend,
-		shared: { readonly ownerQuery: OwnerQuery; readonly unknownOwners: UnknownOwners },
+		shared: { readonly ownerQuery: OwnerQuery },
 	) {
 		this.#context = context;
 		this.#store = store;
-		this.#unknown = shared.unknownOwners;
+		this.#unknown = new UnknownOwners(context.runtime.clock, context.limits);
 		this.#query = shared.ownerQuery;
 	}
 
@@ -132,6 +135,7 @@ export class MetaOwners {
 	forget(shadowName: string): void {
 		this.#blocked.delete(shadowName);
 		this.#checkNext.delete(shadowName);
+		this.#unanswered.delete(shadowName);
 		this.#announced.delete(shadowName);
 		this.#pausedUntilMs.delete(shadowName);
 		this.#required.delete(shadowName);
@@ -142,17 +146,32 @@ export class MetaOwners {
 	async check(stored: StoredShadow): Promise<HandlerResult> {
 		if (stored.shadow.metaOwners.length === 0) {
 			this.#unknown.retain(stored.name, new Set());
+			this.#unanswered.delete(stored.name);
 			return done;
 		}
 		this.#unknown.begin(stored.name);
 		const rewritten = await this.#rewriteVersions(stored);
 		const all = this.#checkNext.delete(stored.name);
+		try {
+			return soonest(rewritten, await this.#checkDue(stored, all));
+		} catch (failure) {
+			if (all) {
+				this.#checkNext.add(stored.name);
+			}
+			throw failure;
+		}
+	}
+
+	/** Queries the owners that are due, or all. */
+	async #checkDue(stored: StoredShadow, all: boolean): Promise<HandlerResult> {
 		const recheckMs = this.#recheckMs(stored);
+		const unanswered = this.#unanswered.get(stored.name);
 		const open = stored.shadow.metaOwners.filter((each) => {
 			const { valid, requiresOwnerReference } = each;
 			const isDue =
 				all ||
 				!valid ||
+				unanswered?.has(itemOf(stored, each)) ||
 				isInherited(this.#context, each) ||
 				ownerDeployment(this.#context, each) === undefined ||
 				(recheckMs === 0 && requiresOwnerReference);
@@ -172,9 +191,14 @@ export class MetaOwners {
 			isUnknown ? itemOf(stored, owner) : [],
 		);
 		this.#unknown.retain(stored.name, new Set(unknown));
+		const left = unknown.filter((item) => all || unanswered?.has(item));
+		if (left.length > 0 && !isPlanted("query the owner of an announced deletion once")) {
+			this.#unanswered.set(stored.name, new Set(left));
+		} else {
+			this.#unanswered.delete(stored.name);
+		}
 		const reported = await this.#report(stored, checks);
 		return soonest(
-			rewritten,
 			recorded,
 			reported,
 			...results,

@@ -12,7 +12,6 @@ import { OwnedDeletingHandler } from "./owned-deleting-handler.ts";
 import { OwnedPendingHandler } from "./owned-pending-handler.ts";
 import { OwnerQuery } from "./owner-query.ts";
 import { SubscribedDeletingHandler } from "./subscribed-deleting-handler.ts";
-import { UnknownOwners } from "./unknown-owners.ts";
 
 /** Options of `HandlersOfHolds`. */
 export interface HandlersOptions {
@@ -22,11 +21,10 @@ export interface HandlersOptions {
 	readonly store: StorageBackend;
 }
 
-/** What the handlers of all holds of a server share: calls that are sent together, and what is only reported. */
+/** What the handlers of all holds of a server share: calls that are sent together. */
 interface Shared extends HandlersOptions {
 	readonly confirmations: Confirmations;
 	readonly ownerQuery: OwnerQuery;
-	readonly unknownOwners: UnknownOwners;
 }
 
 /**
@@ -46,13 +44,7 @@ export class HandlersOfHolds {
 			...options,
 			confirmations: new Confirmations(context),
 			ownerQuery: new OwnerQuery(context),
-			unknownOwners: new UnknownOwners(context.runtime.clock, context.limits),
 		};
-	}
-
-	/** Forgets what all of them know of a shadow that is not stored any more. */
-	forget(shadowName: string): void {
-		this.#shared.unknownOwners.retain(shadowName, new Set());
 	}
 
 	/** The handlers of a hold. */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { WorkHold } from "@plinth/controller";
 import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
 import { FakeClock } from "@plinth/runtime/testing";
 import { decorateBackend, Exhausted, type Mutation, type StorageBackend } from "@plinth/storage";
@@ -6,6 +7,9 @@ import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { Lab, make } from "../lab/lab.fixture.ts";
 import { defaultConstraintLimits } from "../node/limits.ts";
+import { HolderQuery } from "../protocol/holder-query.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { HandlersOfHolds } from "./shadow-handlers.ts";
 import { UnknownOwners } from "./unknown-owners.ts";
 
 /** @param decorate - decorates the storage of `beta`. */
@@ -77,6 +81,29 @@ describe("the pauses between questions about an owner", () => {
 });
 
 describe("an owner of which is not known whether it is valid", () => {
+	it("is asked about at once when a server gains the shard again, since something may have changed meanwhile", async () => {
+		const { lab, alpha, beta, widget } = await ownedElsewhere();
+		alpha.crash();
+		await lab.run(beta.write(widget));
+		const { context, store } = beta.current.constraints;
+		const handlers = new HandlersOfHolds({
+			context,
+			holderQuery: new HolderQuery(context),
+			store,
+		});
+		const name = shadowName(lab.keyOf(beta, beta.id(Widget, "w")));
+		const pass = (hold: WorkHold) => lab.run(handlers.of(hold).handleShadow(name));
+		const former = { fence: undefined };
+		expect((await pass(former)).requeueAfterMs).toBe(2_000);
+		await lab.pass(2_000);
+		expect((await pass(former)).requeueAfterMs).toBe(4_000);
+		expect((await pass(former)).requeueAfterMs).toBe(4_000);
+		expect((await pass({ fence: undefined })).requeueAfterMs).toBe(2_000);
+		await lab.run(alpha.start());
+		expect(await pass({ fence: undefined })).toEqual({});
+		expect((await beta.shadow(beta.id(Widget, "w")))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
 	it("is reported after a while, and as known again", async () => {
 		const { lab, alpha, beta, widget, known } = await ownedElsewhere();
 		alpha.crash();

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
 import { type Shadow, SourceSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { tenancyOf } from "@plinth/resource";
@@ -19,6 +19,7 @@ import { updateShadow } from "../shadow/shadow-update.ts";
 import { updateDeploymentRecord } from "../succession/deployment-record.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make, type TransportDecorator } from "./lab.fixture.ts";
+import { hooked } from "./things.fixture.ts";
 
 /** What a test changes. */
 interface Decorations {
@@ -87,6 +88,23 @@ function owned(...owners: readonly Ownership[]) {
 		}),
 	);
 	return resource;
+}
+
+/** `w` is owned by `a`, which is recorded as valid. */
+async function validOwner(decorations: Decorations) {
+	const both = await twoServices(decorations);
+	const { lab, alpha, beta, a, w, uid } = both;
+	await lab.run(beta.write(owned({ owner: a, uid })));
+	await lab.pass(5_000);
+	expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	/** As a holder query does. */
+	const announceDeletion = () =>
+		beta.current.constraints.context.hints.deleting({
+			deploymentUid: alpha.info.uid,
+			target: lab.keyOf(alpha, a),
+			targetUid: uid,
+		});
+	return { ...both, announceDeletion };
 }
 
 /** Changes a shadow as another version of the code might have. */
@@ -215,6 +233,58 @@ describe("owners in other deployments", () => {
 		await lab.pass(5_000);
 		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
 		expect(calls()).toBe(1);
+	});
+
+	it("queries a valid owner whose deletion was announced until its deployment responds, after growing pauses", async () => {
+		let failing = 0;
+		let now = () => 0;
+		const calledMs: number[] = [];
+		const { lab, beta, w, announceDeletion } = await validOwner({
+			transport: hooked(async (method) => {
+				if (method === "CheckMetaOwners") {
+					calledMs.push(now());
+					if (failing > 0) {
+						failing -= 1;
+						throw new ConnectError("lost", Code.Unavailable);
+					}
+				}
+			}),
+		});
+		now = () => lab.runtime.clock.monotonic();
+		calledMs.length = 0;
+		failing = 2;
+		announceDeletion();
+		await lab.pass(300_000);
+		const [first = Number.NaN, ...others] = calledMs;
+		expect(others.map((each) => each - first)).toEqual([2_000, 6_000]);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	});
+
+	it("queries a valid owner whose deletion was announced also if the pass fails before", async () => {
+		let failing = 0;
+		let calls = 0;
+		const { lab, beta, announceDeletion } = await validOwner({
+			transport: hooked(async (method) => {
+				calls += method === "CheckMetaOwners" ? 1 : 0;
+			}),
+			backend: (backend) =>
+				decorateBackend(backend, {
+					lookup: async (id, options) => {
+						if (failing > 0 && id.name.startsWith("guard-")) {
+							failing -= 1;
+							throw new ConnectError("the storage can't be reached", Code.Unavailable);
+						}
+						return backend.lookup(id, options);
+					},
+				}),
+		});
+		calls = 0;
+		failing = 1;
+		announceDeletion();
+		await lab.pass(300_000);
+		expect(failing).toBe(0);
+		expect(beta.failures).toHaveLength(1);
+		expect(calls).toBe(1);
 	});
 
 	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {

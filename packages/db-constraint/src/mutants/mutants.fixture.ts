@@ -401,7 +401,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep the handlers of a former hold": {
 		rule: "Passes write with the fence under which they run.",
-		seed: 3,
+		seed: 1,
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
@@ -433,6 +433,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		test: {
 			file: "lab/meta-owners.test.ts",
 			name: "deletes what was written again with an owner that was deleted before a late verdict",
+		},
+	},
+	"query the owner of an announced deletion once": {
+		rule: "An owner whose deletion was announced is queried until its deployment responds.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "queries a valid owner whose deletion was announced until its deployment responds, after growing pauses",
 		},
 	},
 	"give up an owner before all meta deployments were read": {
