@@ -49,10 +49,9 @@ export interface ExchangeKeeper {
 	dismissed(exchange: Exchange): void;
 	cut(exchange: Exchange, reason: CutReason): void;
 	/**
-	 * An exchange on a connection of HTTP/2 was cut while its response was unread. The client must show that it still
-	 * reads.
+	 * An exchange on a connection of HTTP/2 was reset. The client must show that it still reads.
 	 *
-	 * @param progressMs - the time since which it has read nothing of that response.
+	 * @param progressMs - the time since which it has read nothing of the response; the present time if nothing is unread.
 	 */
 	probe(connection: HttpConnection, progressMs: number): void;
 }
@@ -322,28 +321,21 @@ export class Exchange implements ResponseListener {
 		}
 	}
 
-	/**
-	 * Resets the stream, or closes the connection of HTTP/1.1. A stream of HTTP/2 whose end waits for the socket can't be
-	 * reset: if the client reads nothing, only the end of the connection ends it.
-	 */
+	/** Resets the stream, or closes the connection of HTTP/1.1, and counts the reason. */
 	cut(reason: CutReason): void {
 		if (this.#isClosed) {
 			return;
 		}
-		const { connection } = this.#request;
-		const isUnread = this.pendingBytes > 0 || this.#hasEnded;
 		this.#keeper.cut(this, reason);
-		this.#response.reset(errorCode.enhanceYourCalm);
-		this.#closed(new ConnectError(cutMessages[reason], Code.ResourceExhausted));
-		if (isUnread && connection.isMultiplexed) {
-			this.#keeper.probe(connection, this.#progressMs);
-		}
+		this.#reset(
+			errorCode.enhanceYourCalm,
+			new ConnectError(cutMessages[reason], Code.ResourceExhausted),
+		);
 	}
 
 	/** Ends the exchange without a response. */
 	destroy(): void {
-		this.#response.reset(errorCode.internalError);
-		this.#closed();
+		this.#reset(errorCode.internalError);
 	}
 
 	closed(): void {
@@ -364,8 +356,7 @@ export class Exchange implements ResponseListener {
 		const waits = this.pendingBytes > 0 || this.#hasEnded;
 		if (waits && !mayStall && nowMs - this.#progressMs > limits.writeStallMs) {
 			if (this.#hasFinished && !this.#request.isRead) {
-				this.#response.reset(errorCode.noError);
-				this.#closed();
+				this.#reset(errorCode.noError);
 			} else {
 				this.cut("write_stall");
 			}
@@ -379,8 +370,7 @@ export class Exchange implements ResponseListener {
 	#checkRequest(nowMs: number, limits: ExchangeLimits, mayStall: boolean): void {
 		if (this.#hasFinished) {
 			if (nowMs - this.#activeMs > unreadRequestMs) {
-				this.#response.reset(errorCode.noError);
-				this.#closed();
+				this.#reset(errorCode.noError);
 			}
 			return;
 		}
@@ -447,6 +437,23 @@ export class Exchange implements ResponseListener {
 	#flushed(): Promise<void> {
 		this.#flush ??= Promise.withResolvers();
 		return this.#flush.promise;
+	}
+
+	/**
+	 * Resets the stream, or closes the connection of HTTP/1.1. While the client reads nothing of the connection, the reset of a
+	 * stream of HTTP/2 can't be sent, whether or not its own response is unread: only the end of the connection ends it.
+	 */
+	#reset(code: number, reason?: ConnectError): void {
+		this.#response.reset(code);
+		if (this.#isClosed) {
+			return;
+		}
+		const { connection } = this.#request;
+		const isUnread = this.pendingBytes > 0 || (this.#hasEnded && !this.#hasFinished);
+		this.#closed(reason);
+		if (connection.isMultiplexed) {
+			this.#keeper.probe(connection, isUnread ? this.#progressMs : this.#keeper.nowMs);
+		}
 	}
 
 	#closed(reason?: ConnectError): void {

@@ -121,12 +121,27 @@ describe.each([
 ] as const)(
 	"a connection whose client reads no bytes at all (http2 %s, after a GOAWAY: %s)",
 	(http2, goesAway) => {
-		/** Opens the connection, and two responses of which the kernel takes a part. */
-		async function openUnread() {
+		/**
+		 * Opens the connection, and two responses of which the kernel takes a part.
+		 *
+		 * @param unended - the path of a first request, which the client does not end.
+		 */
+		async function openUnread(unended?: "/short" | "/silent") {
 			let isClosed = false;
-			const serve: ExchangeHandler = (exchange, _request, response) => {
+			let first: Exchange | undefined;
+			const serve: ExchangeHandler = (exchange, { target }, response) => {
+				if (target === unended) {
+					first = exchange;
+				}
+				if (target === "/silent") {
+					return;
+				}
 				response.writeHead(200);
-				exchange.write(new Uint8Array(16_000_000))?.catch(() => {});
+				if (target === "/short") {
+					exchange.end(Buffer.from("ok"));
+				} else {
+					exchange.write(new Uint8Array(16_000_000))?.catch(() => {});
+				}
 				exchange.settled();
 			};
 			const connectionClock = new FakeClock();
@@ -144,23 +159,27 @@ describe.each([
 			const socket = await openSocket(listener.address);
 			socket.write(openingOfHttp2(100_000_000));
 			socket.write(creditOfHttp2(100_000_000));
-			socket.write(requestOfHttp2(1, "/page"));
+			if (unended !== undefined) {
+				socket.write(requestOfHttp2(1, unended, false));
+				await until(() => first !== undefined);
+			}
 			socket.write(requestOfHttp2(3, "/page"));
+			socket.write(requestOfHttp2(5, "/page"));
 			if (goesAway) {
 				socket.write(frame(0x7, 0, 0, Buffer.alloc(8)));
 			}
-			await until(() => exchanges.open === 2);
+			await until(() => exchanges.open === (unended === undefined ? 2 : 3));
 			for (let before = -1; before !== exchanges.pendingBytes; ) {
 				before = exchanges.pendingBytes;
 				await new Promise((resolve) => setTimeout(resolve, 200));
 			}
-			return { ...listener, connectionClock, socket, isClosed: () => isClosed };
+			return { ...listener, connectionClock, socket, first, isClosed: () => isClosed };
 		}
 
-		/** The client cancels both requests. */
+		/** The client cancels both requests for a page. */
 		async function reset({ socket, exchanges }: Awaited<ReturnType<typeof openUnread>>) {
 			const cancel = Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL);
-			socket.write(Buffer.concat([frame(0x3, 0, 1, cancel), frame(0x3, 0, 3, cancel)]));
+			socket.write(Buffer.concat([frame(0x3, 0, 3, cancel), frame(0x3, 0, 5, cancel)]));
 			await until(() => exchanges.open === 0);
 		}
 
@@ -192,6 +211,94 @@ describe.each([
 			opened.connectionClock.advance(4 * defaultListenerLimits.lingerMs);
 			await closed;
 			await expect.poll(opened.isClosed).toBe(true);
+		});
+
+		describe.each([
+			["whose request has not ended", "/short", () => {}],
+			["that its handler destroys", "/silent", (first?: Exchange) => first?.destroy()],
+			[
+				"that is cut, without a response",
+				"/silent",
+				(first?: Exchange) => first?.cut("request_timeout"),
+			],
+		] as const)("if the server has reset a stream, %s,", (_, path, end) => {
+			async function openReset() {
+				const opened = await openUnread(path);
+				end(opened.first);
+				opened.first?.settled();
+				opened.clock.advance(6_000);
+				expect(opened.first?.isClosed).toBe(true);
+				await reset(opened);
+				return opened;
+			}
+
+			it("is closed when it does not acknowledge a PING, although its client has reset the others", async () => {
+				const { clock, connectionClock, isClosed } = await openReset();
+				clock.advance(41_000);
+				connectionClock.advance(defaultListenerLimits.lingerMs);
+				await expect.poll(isClosed).toBe(true);
+			});
+
+			it("is closed soon after the listener closes, although its client has reset the others", async () => {
+				const { clock, connectionClock, close, isClosed } = await openReset();
+				const closed = close(defaultListenerLimits.idleMs);
+				connectionClock.advance(defaultListenerLimits.lingerMs);
+				clock.advance(41_000);
+				connectionClock.advance(4 * defaultListenerLimits.lingerMs);
+				await closed;
+				await expect.poll(isClosed).toBe(true);
+			});
+		});
+	},
+);
+
+describe.each(["plinth", "node"] as const)(
+	"a connection whose client reads (http2 %s)",
+	(http2) => {
+		it("stays open after a stream whose request has not ended was reset, although its client has sent a GOAWAY", async () => {
+			let long: { readonly exchange: Exchange; readonly request: HttpRequest } | undefined;
+			let isAcknowledged = false;
+			const serve: ExchangeHandler = (exchange, request, response) => {
+				response.writeHead(200);
+				if (request.target === "/short") {
+					exchange.end(Buffer.from("ok"));
+					exchange.settled();
+				} else {
+					long = { exchange, request };
+					void exchange.write(Buffer.from("first, "));
+				}
+			};
+			const { address, clock } = await startListener(echoRouter({}), {
+				...{ http2, pages: { has: () => true, serve } },
+				wrap: (handler) => (request, response) => {
+					const { connection } = request;
+					const ping = connection.ping.bind(connection);
+					connection.ping = (done) =>
+						ping(() => {
+							isAcknowledged = true;
+							done();
+						});
+					handler(request, response);
+				},
+			});
+			const session = openSession(address);
+			const running = post(session, "/long", "{", { isOpen: true });
+			const unended = post(session, "/short", "{}", { isOpen: true });
+			await Promise.all([running, unended].map(({ stream }) => once(stream, "response")));
+			session.close();
+			running.stream.end("}");
+			// The server has the GOAWAY when it has what was sent after it.
+			await until(() => {
+				long?.request.read();
+				return long?.request.isRead === true;
+			});
+			clock.advance(6_000);
+			await unended.ended;
+			await until(() => isAcknowledged);
+			clock.advance(60_000);
+			long?.exchange.end(Buffer.from("last"));
+			long?.exchange.settled();
+			expect((await running.ended).body).toBe("first, last");
 		});
 	},
 );
@@ -569,8 +676,8 @@ function creditOfHttp2(bytes: number): Buffer {
 	return frame(0x8, 0, 0, credit);
 }
 
-/** A POST of `{}` over HTTP/2. */
-function requestOfHttp2(stream: number, path: string): Buffer {
+/** A POST of `{}` over HTTP/2. Only the stream of a whole one ends. */
+function requestOfHttp2(stream: number, path: string, isWhole = true): Buffer {
 	const headers = {
 		":method": "POST",
 		":scheme": "http",
@@ -585,7 +692,7 @@ function requestOfHttp2(stream: number, path: string): Buffer {
 		...literal(value),
 	]);
 	const endOfHeaders = 0x4;
-	const endOfStream = 0x1;
+	const endOfStream = isWhole ? 0x1 : 0;
 	return Buffer.concat([
 		frame(0x1, endOfHeaders, stream, Buffer.concat(block)),
 		frame(0x0, endOfStream, stream, Buffer.from("{}")),

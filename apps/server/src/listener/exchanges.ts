@@ -236,8 +236,8 @@ export class Exchanges implements ExchangeKeeper {
 
 	/**
 	 * The client of a stalled stream may still read other streams. A client that does not acknowledge a PING reads
-	 * nothing at all, and its connection is closed. If its response was cut for the sake of others, not before the response
-	 * would have stalled: the acknowledgment of a client that reads slowly may take longer than `probeMs`.
+	 * nothing at all, and its connection is closed. If its stream was reset for another reason, not before its response would
+	 * have stalled: the acknowledgment of a client that reads slowly may take longer than `probeMs`.
 	 */
 	probe(connection: HttpConnection, progressMs: number): void {
 		const stalledMs = progressMs + this.#options.limits.writeStallMs;

@@ -85,8 +85,17 @@ class SessionConnection implements HttpConnection {
 		const whenClosed = () => session.once("close", done);
 		if (session.destroyed) {
 			whenClosed();
+		} else if (session.closed) {
+			// Node sends no PING while a session is closing, which may take as long as its streams do. A client must
+			// acknowledge SETTINGS as well. Node does not call back if the session is destroyed first.
+			whenClosed();
+			session.settings({}, (failure) => {
+				if (failure === null) {
+					session.off("close", done);
+					done();
+				}
+			});
 		} else {
-			// It fails at once if the session is closing, which may take as long as the client likes.
 			session.ping((failure) => (failure === null ? done() : whenClosed()));
 		}
 	}
