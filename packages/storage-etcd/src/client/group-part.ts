@@ -12,20 +12,23 @@ const mostPages = 32;
  *   last key read        end of "artist-01"        end of "artist-0"        end of the group
  *   artist-017 │ artist-018 … artist-019 │ artist-02 … artist-09 │ artist-1 … │
  *              ├──────── narrow ─────────┤                       │            │
- *              ├──────────────── wider by a byte ────────────────┤            │
+ *              ├───────────────────── wider ─────────────────────┤            │
  *              ├─────────────────────── the whole group ──────────────────────┤
  * ```
  *
- * It is narrowed by a byte after each page that leaves many keys, at first to what all keys so far have in common, and
- * widened by a byte when it is read to its end. So most pages visit some thousand keys, unless the names are unusual. Whatever
- * they are, there are at most about twice as many pages as without parts, since a part is widened only as often as it was
- * narrowed.
+ * It is narrowed by a byte after each page that leaves many keys, at first to what all keys so far have in common. When it
+ * is read to its end, it is widened to what it was narrowed from: in the end, to the whole group. So most pages visit some
+ * thousand keys, unless the names are unusual. Whatever they are, there are at most about twice as many pages as without
+ * parts: it is narrowed only after a page after which more keys follow, and widened only as often as it was narrowed, however
+ * many bytes that was.
  */
 export class GroupPart {
 	readonly #groupEnd: Uint8Array;
 	readonly #begin: Uint8Array;
 	/** How many bytes its keys have in common. */
 	#depth = 0;
+	/** How many bytes the wider parts have in common, from which it was narrowed. The widest is the whole group: it has 0. */
+	readonly #wider: number[] = [];
 	#end: Uint8Array;
 
 	/** @param begin - where the group, or what is left of it, begins. */
@@ -44,6 +47,7 @@ export class GroupPart {
 	onPage({ kvs, count }: Pick<RangeResponse, "kvs" | "count">): void {
 		const last = kvs.at(-1)?.key;
 		if (last !== undefined && count > BigInt(mostPages * kvs.length)) {
+			this.#wider.push(this.#depth);
 			this.#startAt(last, Math.max(this.#depth + 1, commonBytes(this.#begin, last)));
 		}
 	}
@@ -51,7 +55,7 @@ export class GroupPart {
 	/** It was read to its end. Continues there with a larger part; returns whether the group has one. */
 	widen(): boolean {
 		const isGroup = this.#end === this.#groupEnd;
-		this.#startAt(this.#end, Math.max(0, this.#depth - 1));
+		this.#startAt(this.#end, this.#wider.pop() ?? 0);
 		return !isGroup;
 	}
 

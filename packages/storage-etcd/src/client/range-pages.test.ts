@@ -89,6 +89,23 @@ async function sizesOf(client: Pick<EtcdClient, "range">): Promise<readonly numb
 	return sizes;
 }
 
+/** Reads values of these names, in order, as one group. Expects each of them once, and returns the requests. */
+async function readGroup(names: readonly string[], sizeOf: (index: number) => number) {
+	const etcd = etcdWith(
+		names.map((name, index) => ({
+			key: Buffer.from(name),
+			value: zeros.subarray(0, sizeOf(index)),
+		})),
+	);
+	const read: string[] = [];
+	const group = { ...all, groupEnd: () => Buffer.from("group0") };
+	for await (const page of rangePages(etcd, group, 1n, signal)) {
+		read.push(...page.map(({ key }) => keyText(key)));
+	}
+	expect(read.join("\n") === names.join("\n")).toBe(true);
+	return etcd.requests;
+}
+
 /** Types of small resources, then one of large ones, then one of small ones. */
 const mixed = [[], [100], Array(40).fill(100), Array(200).fill(100_000), Array(300).fill(100)];
 
@@ -129,17 +146,25 @@ describe("the pages of a range", () => {
 		["names that begin with others", (index) => "a".repeat(index % 250) + hash(index), 60],
 	])("of a large group are few, and visit few keys: %s", async (_, nameOf, mostVisits = 24) => {
 		const names = Array.from({ length: 60_000 }, (_, index) => `group/${nameOf(index)}`).sort();
-		const value = zeros.subarray(0, 100);
-		const etcd = etcdWith(names.map((name) => ({ key: Buffer.from(name), value })));
-		const read: string[] = [];
-		const group = { ...all, groupEnd: () => Buffer.from("group0") };
-		for await (const page of rangePages(etcd, group, 1n, signal)) {
-			read.push(...page.map(({ key }) => keyText(key)));
-		}
-		expect(read.join("\n") === names.join("\n")).toBe(true);
-		const visits = etcd.requests.reduce((sum, { count }) => sum + count, 0);
+		const requests = await readGroup(names, () => 100);
+		const visits = requests.reduce((sum, { count }) => sum + count, 0);
 		expect(visits / names.length).toBeLessThan(mostVisits);
-		expect(etcd.requests.length).toBeLessThan(2 * (names.length / 512));
+		expect(requests.length).toBeLessThan(2 * (names.length / 512));
+	});
+
+	it("of a large group are few, although large values follow small ones whose names begin with many of the same bytes", async () => {
+		const [small, large] = [600, 12];
+		const indexes = Array.from({ length: 40 * (small + large) }, (_, index) => index);
+		const isSmall = (index: number) => index % (small + large) < small;
+		const sizeOf = (index: number) => (isSmall(index) ? 100 : 1 << 20);
+		const digits = (index: number) => String(index).padStart(6, "0");
+		const names = indexes.map((index) => {
+			const cycle = digits(Math.floor(index / (small + large)));
+			return `group/${cycle}-${isSmall(index) ? "a".repeat(50) : "b"}${digits(index)}`;
+		});
+		const numbers = indexes.map((index) => `group/${digits(index)}`);
+		const requests = await readGroup(names, sizeOf);
+		expect(requests.length).toBeLessThan(2 * (await readGroup(numbers, sizeOf)).length);
 	});
 
 	it.each([tooLate, tooLarge])("are read with fewer keys after: $message", async (failure) => {
