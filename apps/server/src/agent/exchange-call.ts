@@ -68,8 +68,9 @@ export class ExchangeCall implements InboundCall {
 	}
 
 	reset(code: number): void {
-		this.#response.reset(code);
+		// Settled first: the call is not told that its client is gone.
 		this.#exchange.settled();
+		this.#exchange.destroy(code);
 	}
 
 	listen(listener: InboundListener): void {

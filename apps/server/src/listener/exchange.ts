@@ -333,9 +333,9 @@ export class Exchange implements ResponseListener {
 		);
 	}
 
-	/** Ends the exchange without a response. */
-	destroy(): void {
-		this.#reset(errorCode.internalError);
+	/** Ends the exchange without a response, or within it. */
+	destroy(code: number = errorCode.internalError): void {
+		this.#reset(code);
 	}
 
 	closed(): void {

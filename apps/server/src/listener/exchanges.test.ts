@@ -8,6 +8,7 @@ import { createRpcRouter } from "@plinth/rpc-server";
 import { silentLogger, systemClock } from "@plinth/runtime";
 import { FakeClock } from "@plinth/runtime/testing";
 import { describe, expect, it } from "vitest";
+import { ExchangeCall } from "../agent/exchange-call.ts";
 import { AgentClients } from "../agents-listener/agent-clients.ts";
 import { checkAgent } from "../agents-listener/check-agent.ts";
 import {
@@ -35,6 +36,18 @@ async function until(condition: () => boolean): Promise<void> {
 	while (!condition()) {
 		await new Promise((resolve) => setImmediate(resolve));
 	}
+}
+
+/** What a handler gets. */
+interface Handled {
+	readonly exchange: Exchange;
+	readonly request: HttpRequest;
+	readonly response: HttpResponse;
+}
+
+/** Ends a request as an agent does whose server has reset it. */
+function resetByAgent({ exchange, request, response }: Handled): void {
+	new ExchangeCall(exchange, request, response, false).reset(enhanceYourCalm);
 }
 
 /** Counts every call for a limit of its own, and how many have left it. */
@@ -124,20 +137,20 @@ describe.each([
 		/**
 		 * Opens the connection, and two responses of which the kernel takes a part.
 		 *
-		 * @param unended - the path of a first request, which the client does not end.
+		 * @param path - that of a first request, which the client does not end.
 		 */
-		async function openUnread(unended?: "/short" | "/silent") {
+		async function openUnread(path?: "/short" | "/silent") {
 			let isClosed = false;
-			let first: Exchange | undefined;
-			const serve: ExchangeHandler = (exchange, { target }, response) => {
-				if (target === unended) {
-					first = exchange;
+			let unended: Handled | undefined;
+			const serve: ExchangeHandler = (exchange, request, response) => {
+				if (request.target === path) {
+					unended = { exchange, request, response };
 				}
-				if (target === "/silent") {
+				if (request.target === "/silent") {
 					return;
 				}
 				response.writeHead(200);
-				if (target === "/short") {
+				if (request.target === "/short") {
 					exchange.end(Buffer.from("ok"));
 				} else {
 					exchange.write(new Uint8Array(16_000_000))?.catch(() => {});
@@ -159,21 +172,21 @@ describe.each([
 			const socket = await openSocket(listener.address);
 			socket.write(openingOfHttp2(100_000_000));
 			socket.write(creditOfHttp2(100_000_000));
-			if (unended !== undefined) {
-				socket.write(requestOfHttp2(1, unended, false));
-				await until(() => first !== undefined);
+			if (path !== undefined) {
+				socket.write(requestOfHttp2(1, path, false));
+				await until(() => unended !== undefined);
 			}
 			socket.write(requestOfHttp2(3, "/page"));
 			socket.write(requestOfHttp2(5, "/page"));
 			if (goesAway) {
 				socket.write(frame(0x7, 0, 0, Buffer.alloc(8)));
 			}
-			await until(() => exchanges.open === (unended === undefined ? 2 : 3));
+			await until(() => exchanges.open === (path === undefined ? 2 : 3));
 			for (let before = -1; before !== exchanges.pendingBytes; ) {
 				before = exchanges.pendingBytes;
 				await new Promise((resolve) => setTimeout(resolve, 200));
 			}
-			return { ...listener, connectionClock, socket, first, isClosed: () => isClosed };
+			return { ...listener, connectionClock, socket, unended, isClosed: () => isClosed };
 		}
 
 		/** The client cancels both requests for a page. */
@@ -215,40 +228,44 @@ describe.each([
 
 		describe.each([
 			["whose request has not ended", "/short", () => {}],
-			["that its handler destroys", "/silent", (first?: Exchange) => first?.destroy()],
-			[
-				"that is cut, without a response",
-				"/silent",
-				(first?: Exchange) => first?.cut("request_timeout"),
-			],
-		] as const)("if the server has reset a stream, %s,", (_, path, end) => {
-			async function openReset() {
-				const opened = await openUnread(path);
-				end(opened.first);
-				opened.first?.settled();
-				opened.clock.advance(6_000);
-				expect(opened.first?.isClosed).toBe(true);
-				await reset(opened);
-				return opened;
-			}
+			["that its handler destroys", "/silent", ({ exchange }) => exchange.destroy()],
+			["that is cut, without a response", "/silent", ({ exchange }) => exchange.cut("stream_idle")],
+			["that an agent forwards", "/silent", resetByAgent],
+		] satisfies [string, "/short" | "/silent", (unended: Handled) => void][])(
+			"if the server has reset a stream, %s,",
+			(_, path, end) => {
+				async function openReset() {
+					const opened = await openUnread(path);
+					const { unended } = opened;
+					if (unended === undefined) {
+						throw new Error("the first request was not handled");
+					}
+					end(unended);
+					unended.exchange.settled();
+					opened.clock.advance(6_000);
+					expect(unended.exchange.isClosed).toBe(true);
+					await reset(opened);
+					return opened;
+				}
 
-			it("is closed when it does not acknowledge a PING, although its client has reset the others", async () => {
-				const { clock, connectionClock, isClosed } = await openReset();
-				clock.advance(41_000);
-				connectionClock.advance(defaultListenerLimits.lingerMs);
-				await expect.poll(isClosed).toBe(true);
-			});
+				it("is closed when it does not acknowledge a PING, although its client has reset the others", async () => {
+					const { clock, connectionClock, isClosed } = await openReset();
+					clock.advance(41_000);
+					connectionClock.advance(defaultListenerLimits.lingerMs);
+					await expect.poll(isClosed).toBe(true);
+				});
 
-			it("is closed soon after the listener closes, although its client has reset the others", async () => {
-				const { clock, connectionClock, close, isClosed } = await openReset();
-				const closed = close(defaultListenerLimits.idleMs);
-				connectionClock.advance(defaultListenerLimits.lingerMs);
-				clock.advance(41_000);
-				connectionClock.advance(4 * defaultListenerLimits.lingerMs);
-				await closed;
-				await expect.poll(isClosed).toBe(true);
-			});
-		});
+				it("is closed soon after the listener closes, although its client has reset the others", async () => {
+					const { clock, connectionClock, close, isClosed } = await openReset();
+					const closed = close(defaultListenerLimits.idleMs);
+					connectionClock.advance(defaultListenerLimits.lingerMs);
+					clock.advance(41_000);
+					connectionClock.advance(4 * defaultListenerLimits.lingerMs);
+					await closed;
+					await expect.poll(isClosed).toBe(true);
+				});
+			},
+		);
 	},
 );
 
