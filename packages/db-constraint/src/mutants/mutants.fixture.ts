@@ -16,11 +16,6 @@ export interface SimulatedMutant extends PlantedFault {
 	readonly seed: number;
 	/** Further options of the simulation. Default: none. */
 	readonly options?: readonly string[];
-	/**
-	 * Whether no seed is known that finds it in the present code, and few do. Only `pnpm test:soak` looks for one: that
-	 * takes too long for each change. Default: false.
-	 */
-	readonly isRare?: boolean;
 }
 
 /** A fault that no simulation of hundreds of seeds finds: a test does, which fails with it. */
@@ -128,8 +123,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"retry a waiting deletion with each change of its name": {
 		rule: "A deletion that waits is not tried before it is due.",
-		seed: 675,
-		isRare: true,
+		test: {
+			file: "lab/waiting-deletions.test.ts",
+			name: "are not tried with each change of a resource that has the name of their target",
+		},
 	},
 	"never free a slot of the limiter": {
 		rule: "A pass gives back its slots when it ends.",
@@ -643,10 +640,4 @@ export const faultNames: readonly FaultName[] = Object.keys(mutants).filter(isFa
 /** Whether a mutant has this name. */
 export function isFaultName(name: string): name is FaultName {
 	return Object.hasOwn(mutants, name);
-}
-
-/** Whether only `pnpm test:soak` looks for it. */
-export function isRare(name: FaultName): boolean {
-	const mutant: Mutant = mutants[name];
-	return "isRare" in mutant && mutant.isRare === true;
 }
