@@ -224,7 +224,14 @@ class ShadowReconciler {
 			throw failures[0];
 		}
 		for (const deletion of deletions) {
-			await attempt(() => this.#passDeletion(deletion, handlers));
+			await attempt(async () => {
+				let result = await this.#passDeletion(deletion, handlers);
+				// Pages that are left would wait for the retry of the pass, which comes later each time.
+				while (failures.length > 0 && result.requeueAfterMs === 0) {
+					result = await this.#passDeletion(deletion, handlers);
+				}
+				return result;
+			});
 		}
 		if (failures.length > 0) {
 			throw failures[0];

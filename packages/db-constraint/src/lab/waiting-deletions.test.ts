@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { OwnerReferenceSchema } from "@plinth/proto";
-import { referenceTo, tenancyOf } from "@plinth/resource";
+import { isMarkedForDeletion, referenceTo, tenancyOf } from "@plinth/resource";
 import { type Clock, sleep } from "@plinth/runtime";
 import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
@@ -44,6 +44,32 @@ describe("deletions that wait", () => {
 		expect((await second.shadow(second.id(Thing, "x")))?.tasks).toHaveLength(1);
 		expect(await second.read(second.id(Thing, "part"))).toBeUndefined();
 		expect(await first.read(first.id(Thing, "x"))).toBeUndefined();
+	});
+
+	it("are applied in many pages while a reference of a resource with the name of their target can't be confirmed", async () => {
+		const lab = new Lab(
+			1,
+			{ pageSize: 2 },
+			hooked(async (method) => {
+				if (method === "ConfirmBlockades") {
+					throw new ConnectError("lost", Code.Unavailable);
+				}
+			}),
+		);
+		const add = (region: string) =>
+			lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
+		const [first, second, third] = [await add("r1"), await add("r2"), await add("r3")];
+		await lab.run(first.write(thing("x")));
+		await lab.run(third.write(thing("t")));
+		await lab.run(second.write(thing("x", { needs: to("t", "r3") })));
+		const parts = Array.from({ length: 40 }, (_, index) => `part-${index}`);
+		for (const part of parts) {
+			await lab.run(second.write(thing(part, { belongsTo: to("x", "r1") }), "mine"));
+		}
+		await lab.run(first.delete(first.id(Thing, "x")));
+		await lab.pass(5_000);
+		const left = await Promise.all(parts.map((part) => second.read(second.id(Thing, part))));
+		expect(left.filter((each) => each && isMarkedForDeletion(each))).toHaveLength(40);
 	});
 
 	it("cascade past resources that wait", async () => {
