@@ -239,11 +239,8 @@ export class ReferencePlan {
 				outgoing.push(planned);
 			}
 		}
-		const inOrder = this.#derivation
-			? rotated(located, this.#context.runtime, derivationBatchSize)
-			: located;
 		const recorded = new RecordedReferences(shadow.outgoing);
-		for (const reference of inOrder) {
+		for (const reference of this.#inOrder(located, recorded)) {
 			const planned = await this.#planOne(reference, { recorded, authorization });
 			if (planned === "foreign") {
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
@@ -261,6 +258,37 @@ export class ReferencePlan {
 			}
 		}
 		this.#fillIn(edit, shadow, { located, unlocated, outgoing, earlier, metaOwners });
+	}
+
+	/**
+	 * The references in the order in which a derivation plans them. First those that must be established again, then those that the
+	 * shadow has with the rule of an earlier schema: each of them takes room in the batch only once, whatever becomes of it.
+	 *
+	 * Invariant: if one of them is left for later, the batch is full of such ones, and the derivation continues. Targets that are
+	 * missing, and looked up again, can fill a batch that gets no further: then it ends, and only such ones are left.
+	 */
+	#inOrder(
+		located: readonly LocatedReference[],
+		recorded: RecordedReferences,
+	): readonly LocatedReference[] {
+		if (this.#derivation === undefined) {
+			return located;
+		}
+		const groups = Map.groupBy(
+			rotated(located, this.#context.runtime, derivationBatchSize),
+			(reference) => {
+				const { target } = reference;
+				if (isPlanted("establish again in any order")) {
+					return "rest";
+				}
+				if (this.#mustReestablish(target, recorded)) {
+					return "again";
+				}
+				const isEarlier = recorded.of(reference) === undefined && recorded.to(target) !== undefined;
+				return isEarlier ? "earlier" : "rest";
+			},
+		);
+		return (["again", "earlier", "rest"] as const).flatMap((group) => groups.get(group) ?? []);
 	}
 
 	/** Puts the planned references of a resource into its shadow, if they differ. */

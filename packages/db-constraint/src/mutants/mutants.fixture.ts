@@ -562,6 +562,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets no references that are held elsewhere when a server of their holder starts again",
 		},
 	},
+	"establish again in any order": {
+		rule: "What must be established with a successor is established before other missing targets are looked up.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "gets all references to what it has, though the holder has many others without targets (seed 1)",
+		},
+	},
 	"fail where the address of another server is malformed": {
 		rule: "What is malformed in the registry stops no server.",
 		test: {

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid, referenceTo } from "@plinth/resource";
 import {
@@ -10,12 +11,14 @@ import {
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { restore } from "../deployments/settling.fixture.ts";
 import { Lab, LabDeployment, make, type TransportDecorator } from "../lab/lab.fixture.ts";
 import { hooked, thing, to, twoDeployments, widget } from "../lab/things.fixture.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
+import { withRules } from "../simulation/schemas.fixture.ts";
 import { readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "./succession.ts";
 
@@ -274,6 +277,42 @@ describe("a deployment whose storage was restored", () => {
 		const own = sources.map((all) => all?.find((each) => each.deployment?.uid === after.info.uid));
 		expect(own).toMatchObject(names.map(() => ({ tentative: false })));
 	});
+
+	it.each([1, 2, 3, 4, 5, 6])(
+		"gets all references to what it has, though the holder has many others without targets (seed %s)",
+		async (seed) => {
+			const lab = new Lab(seed);
+			const things = { service: "alpha", types: [Thing] };
+			const alpha = await lab.add({ ...things, name: "alpha", region: "r1" });
+			const far = await lab.add({ ...things, name: "far", region: "r2" });
+			const beta = await lab.add({
+				...{ name: "beta", service: "beta", region: "r1" },
+				...{ types: [withRules(Widget, { likes: OnDelete.BLOCK })], foreignTypes: [Thing] },
+			});
+			const lost = Array.from({ length: 60 }, (_, at) => `a${at}`);
+			const kept = ["f0", "f1", "f2"];
+			await lab.run(Promise.all(lost.map((name) => alpha.write(thing(name)))));
+			const stored = await lab.run(Promise.all(kept.map((name) => far.write(thing(name)))));
+			const likes = [...lost.map((name) => to(name)), ...kept.map((name) => to(name, "r2"))];
+			await lab.run(beta.write(widget("w", { likes })));
+			await lab.pass(3_000);
+			await restore(lab, alpha);
+			const outgoing = async () => (await beta.shadow(beta.id(Widget, "w")))?.outgoing ?? [];
+			const lacking = (await outgoing()).filter(({ targetUid }) => targetUid === "");
+			expect(lacking).toHaveLength(lost.length);
+
+			const after = await lab.succeed(far, stored);
+			await lab.run(establishOwn(after));
+			const { context } = beta.current.constraints;
+			await lab.run(establishWithSuccessor(context, after.info, never));
+			const held = (await outgoing()).filter(({ target }) => target?.region === "r2");
+			expect(held).toMatchObject(kept.map(() => ({ deploymentUid: after.info.uid })));
+			for (const name of kept) {
+				const refused = lab.run(after.delete(after.id(Thing, name)));
+				await expect(refused).rejects.toThrow("it is referenced by beta.Widget");
+			}
+		},
+	);
 
 	it("reports references to deleted targets", async () => {
 		const { lab, alpha, beta, w, user, a } = await referenced();

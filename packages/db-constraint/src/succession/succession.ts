@@ -20,9 +20,9 @@ import { routeTo } from "../protocol/holder-query.ts";
 import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { Deployment } from "../registry/meta-types.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
-import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
-import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
-import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
+import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
+import { deployedOf, displayDeployed, shadowName } from "../shadow/shadow.ts";
+import { ResourceShadow, readShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
 import { hasGivenUp, readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { predecessorsOf, responsibleUid } from "./successors.ts";
@@ -168,7 +168,37 @@ async function reestablish(
 		);
 		if (has && shadow?.resource !== undefined) {
 			await deriveReferences(context, nameOfKey(shadow.resource), derivation);
+			await assertEstablished(context, shadow.resource, derivation);
 		}
+	}
+}
+
+/**
+ * Invariant: what is reported to a successor is recorded with it, or as missing.
+ *
+ * @throws Refused Unavailable if a reference is still recorded with a predecessor.
+ */
+async function assertEstablished(
+	{ backend, environment }: ConstraintContext,
+	holder: KeyLike,
+	{ reestablish, successor }: Derivation,
+): Promise<void> {
+	const exists = successor !== undefined && (await backend.lookup(nameOfKey(holder))) !== undefined;
+	const stored = exists ? await readShadow(backend, shadowName(holder)) : undefined;
+	const left = stored?.shadow.outgoing.find(
+		({ target, targetUid, deploymentUid }) =>
+			targetUid !== "" &&
+			deploymentUid !== successor?.uid &&
+			responsibleUid(environment, deploymentUid) === successor?.uid &&
+			target !== undefined &&
+			reestablish(target, deploymentUid),
+	);
+	if (left?.target !== undefined) {
+		const problem = `${displayKey(holder)} still references ${displayKey(left.target)} in deployment ${left.deploymentUid}`;
+		throw new Refused(
+			Code.Unavailable,
+			`nothing was reported to deployment ${successor?.uid}, which has taken over: ${problem}`,
+		);
 	}
 }
 
