@@ -31,6 +31,7 @@ export type FaultName =
 	| "drop tasks while a deletion is being checked"
 	| "drop the own source outside CHECKING"
 	| "drop versions that other deployments reference"
+	| "end a derivation at targets that are being deleted"
 	| "establish again in any order"
 	| "establish again with whichever deployment is found"
 	| "establish by versions that are not served"

@@ -597,6 +597,12 @@ export class ReferencePlan {
 		}
 		if (isAgain) {
 			this.#missing.push(keyString(target));
+		} else if (
+			ifMissing !== undefined &&
+			!isPlanted("end a derivation at targets that are being deleted")
+		) {
+			// Its deletion has begun, and waits for this reference. From now on, that is recorded by the active rule.
+			this.#handled.push(keyString(target));
 		}
 		const { clock } = this.#context.runtime;
 		return ifMissing === undefined

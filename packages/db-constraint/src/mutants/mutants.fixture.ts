@@ -493,10 +493,17 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		},
 	},
 	"leave rules of an earlier schema without a task": {
-		rule: "A rule of an earlier schema that a pass has left is replaced later.",
+		rule: "A rule of an earlier schema that a commit has left is replaced later.",
 		test: {
 			file: "schema/changed-rules.test.ts",
-			name: "are all established by the new rule, though many targets are being deleted",
+			name: "keep their targets between the commits of a pass",
+		},
+	},
+	"end a derivation at targets that are being deleted": {
+		rule: "A derivation ends once all that the shadow holds by rules of an earlier schema is recorded by the active one.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "are all recorded by the new rule once the pass has ended, though many targets are being deleted",
 		},
 	},
 	"continue a pass after another schema was active": {

@@ -20,9 +20,16 @@ const { BLOCK, CASCADE, UNSET } = OnDelete;
 
 type Rules = Parameters<typeof withRules>[1];
 
+/** The references of the widget. */
+interface References {
+	readonly needs?: ReturnType<typeof to>;
+	readonly belongsTo?: ReturnType<typeof to>;
+	readonly likes?: ReturnType<typeof to>[];
+}
+
 /** Things, and the widget `w` that references them, in a deployment whose next schema has other rules. */
-async function nextRules(rules: Rules, init: Parameters<typeof widget>[1], before: Rules = {}) {
-	const lab = new Lab(1);
+async function nextRules(rules: Rules, init: References, before: Rules = {}, seed = 1) {
+	const lab = new Lab(seed);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 	const far = await lab.add({ name: "far", service: "alpha", region: "r2", types: [Thing] });
 	const listeners = new Set<() => Promise<void>>();
@@ -42,10 +49,16 @@ async function nextRules(rules: Rules, init: Parameters<typeof widget>[1], befor
 				},
 			}),
 	);
-	for (const { name, region } of [init?.needs, init?.belongsTo, ...(init?.likes ?? [])].flatMap(
+	const likes = init.likes ?? [];
+	for (const { name, region } of [init.needs, init.belongsTo, ...likes].flatMap(
 		(reference) => reference ?? [],
 	)) {
 		await lab.run((region === "r2" ? far : alpha).write(thing(name ?? "")));
+	}
+	// One write establishes only so many references.
+	for (let count = 50; count < likes.length; count += 50) {
+		await lab.run(beta.write(widget("w", { ...init, likes: likes.slice(0, count) })));
+		await lab.pass(3_000);
 	}
 	await lab.run(beta.write(widget("w", init)));
 	await lab.pass(3_000);
@@ -106,6 +119,16 @@ async function isStored(deployment: LabDeployment, name: string): Promise<boolea
 	return (await deployment.read(deployment.id(Thing, name))) !== undefined;
 }
 
+/** Begins the next schema, and deletes the things: the server with the earlier schema can't clear anything any more. */
+async function beginAndDelete({ lab, alpha, schemaPass }: World, names: readonly string[]) {
+	await lab.run(schemaPass.begin());
+	for (const name of names) {
+		await lab.run(alpha.delete(alpha.id(Thing, name)));
+		const shadow = await alpha.shadow(alpha.id(Thing, name));
+		expect(shadow?.lifecycle).toBe(Lifecycle.DELETING);
+	}
+}
+
 describe("references whose rule a new schema changes", () => {
 	it("keep their targets between the commits of a pass", async () => {
 		const names = namesOf(derivationBatchSize + 5);
@@ -119,6 +142,10 @@ describe("references whose rule a new schema changes", () => {
 			expect(outgoing.map(({ targetUid }) => targetUid)).not.toContain("");
 			const earlier = outgoing.filter(({ rule }) => rule === UNSET);
 			const name = earlier[0]?.target?.name ?? "";
+			if (earlier.length > 0 && earlier.length < names.length) {
+				// The controllers derive them if the pass does not.
+				expect(await world.tasks()).toContain("resolve");
+			}
 			if (earlier.length < names.length && name !== "" && left.size === 0) {
 				left.add(name);
 				await alpha.delete(alpha.id(Thing, name));
@@ -217,30 +244,51 @@ describe("references whose rule a new schema changes", () => {
 		expect(await world.tasks()).not.toContain("resolve");
 	});
 
-	it("are all established by the new rule, though many targets are being deleted", async () => {
+	it("are all recorded by the new rule once the pass has ended, though many targets are being deleted", async () => {
 		const names = namesOf(derivationBatchSize + 5);
 		const likes = names.map((name) => to(name));
 		const world = await nextRules({ likes: BLOCK }, { likes });
-		const { lab, alpha, schemaPass } = world;
-		// The server with the earlier schema can't clear anything any more.
-		await lab.run(schemaPass.begin());
-		for (const name of names) {
-			await lab.run(alpha.delete(alpha.id(Thing, name)));
-			const shadow = await alpha.shadow(alpha.id(Thing, name));
-			expect(shadow?.lifecycle).toBe(Lifecycle.DELETING);
-		}
+		const { lab, alpha } = world;
+		await beginAndDelete(world, names);
 		await complete(world);
-		expect((await heldBy(world)).map((each) => each.split(" ")[0])).toEqual([...names].sort());
-		await world.restart();
-		await lab.pass(120_000);
 		expect(await heldBy(world)).toEqual(names.map((name) => `${name} BLOCK`).sort());
 		expect(await world.tasks()).toEqual([]);
+		await world.restart();
 		await world.writeAsUser({ likes: [] });
 		await lab.pass(120_000);
 		for (const name of names) {
 			expect(await isStored(alpha, name)).toBe(false);
 		}
 	});
+
+	it("do not keep another field from being cleared, though many targets are being deleted", async () => {
+		const names = namesOf(4 * derivationBatchSize + 5);
+		const likes = names.map((name) => to(name));
+		const init = { belongsTo: to("owner"), likes };
+		const world = await nextRules({ belongs_to: UNSET, likes: BLOCK }, init, { belongs_to: UNSET });
+		const { lab, alpha, recorded } = world;
+		await beginAndDelete(world, names);
+		await complete(world);
+		await world.restart();
+		await lab.run(alpha.delete(alpha.id(Thing, "owner")));
+		await lab.pass(10_000);
+		expect(await isStored(alpha, "owner")).toBe(false);
+		expect(new Set((await recorded()).map(({ path }) => path))).toEqual(new Set(["likes"]));
+	});
+
+	it.each([1, 2, 3, 4])(
+		"are all recorded by the new rule once the pass has ended, though many other targets are missing (seed %s)",
+		async (seed) => {
+			const likes = namesOf(3 * derivationBatchSize).map((name) => to(name));
+			const init = { needs: to("n", "r2"), belongsTo: to("b", "r2"), likes };
+			const world = await nextRules({ needs: UNSET, belongs_to: UNSET }, init, {}, seed);
+			const { lab, alpha, schemaPass } = world;
+			await restore(lab, alpha);
+			await lab.run(schemaPass.begin());
+			await complete(world);
+			expect(await heldBy(world)).toEqual(["b UNSET", "n UNSET"]);
+		},
+	);
 
 	it("keep their targets when operators settle another reference of the resource", async () => {
 		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });
