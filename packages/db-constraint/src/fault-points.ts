@@ -49,6 +49,7 @@ export type FaultName =
 	| "forget the deletions that are reported"
 	| "forget the number of a follower that references nothing"
 	| "forget what a restored registry lacks"
+	| "forget what was lost when a rule changes"
 	| "forget when a shadow is due again"
 	| "free one slot of a pass that has taken several"
 	| "give a uid back once"

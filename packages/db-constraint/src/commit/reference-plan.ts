@@ -249,7 +249,7 @@ export class ReferencePlan {
 				const state = isAgain
 					? { isAgain, heldUid: held?.targetUid, ...this.#storing(reference, held) }
 					: { isAgain, ifMissing: held, deployment: deploymentOf(this.#context, reference) };
-				const known = recorded.of(reference) ?? held;
+				const known = recorded.of(reference) ?? held ?? recorded.lost(reference);
 				this.#foreign.push({ ...reference, isCrossTenancy, edit, known, ...state });
 			} else if (planned.rule === reference.rule) {
 				outgoing.push(planned);
@@ -351,7 +351,9 @@ export class ReferencePlan {
 		const known = inField(reference, recorded.of(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
-			known?.targetUid === "" ? known : missingReference(reference, known, runtime.clock);
+			known?.targetUid === ""
+				? known
+				: missingReference(reference, known ?? recorded.lost(reference), runtime.clock);
 		if (wrongType !== undefined) {
 			if (!mayMiss) {
 				throw refuseType(reference, wrongType);

@@ -506,6 +506,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are all recorded by the new rule once the pass has ended, though many targets are being deleted",
 		},
 	},
+	"forget what was lost when a rule changes": {
+		rule: "A reference without a target keeps what was lost, and the decision to keep it, also under another rule.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "keep what was lost, and the decision to keep it, if they have no target: a pass comes first",
+		},
+	},
 	"continue a pass after another schema was active": {
 		rule: "A pass of a schema replaces exactly the record that it has read.",
 		test: {

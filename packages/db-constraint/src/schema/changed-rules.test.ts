@@ -290,6 +290,30 @@ describe("references whose rule a new schema changes", () => {
 		},
 	);
 
+	it.each(["pass", "user"])(
+		"keep what was lost, and the decision to keep it, if they have no target: a %s comes first",
+		async (first) => {
+			const init = { likes: [to("a")] };
+			const world = await nextRules({ likes: BLOCK }, init);
+			const { lab, alpha, beta, recorded, schemaPass } = world;
+			const restored = await restore(lab, alpha);
+			const operators = operatorsOf(lab, beta);
+			const listed = await operators.missing(restored.info.uid);
+			await operators.settle(restored.info.uid, Action.KEEP, listed);
+			const before = await recorded();
+			expect(before).toMatchObject([{ rule: UNSET, targetUid: "", missing: { isKept: true } }]);
+			expect(before[0]?.missing?.uid).not.toBe("");
+			await lab.run(schemaPass.begin());
+			const after = before.map(({ missing }) => ({ rule: BLOCK, targetUid: "", missing }));
+			if (first === "user") {
+				await world.writeAsUser({ ...init, note: "changed" });
+				expect(await recorded()).toMatchObject(after);
+			}
+			await complete(world);
+			expect(await recorded()).toMatchObject(after);
+		},
+	);
+
 	it("keep their targets when operators settle another reference of the resource", async () => {
 		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });
 		const { lab, alpha, beta, descriptor, schemaPass } = world;

@@ -10,6 +10,7 @@ import {
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
+import { isPlanted } from "../fault-points.ts";
 import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
@@ -180,6 +181,17 @@ export class RecordedReferences {
 	to(target: KeyLike, path?: string): OutgoingReference | undefined {
 		const all = this.#byTarget.get(keyString(target))?.established ?? [];
 		return all.find((each) => each.path === path) ?? all[0];
+	}
+
+	/** The record of a target that is missing, by whatever rule. Of several, that of the field is preferred. */
+	lost({
+		target,
+		path,
+	}: Pick<RecordedReference, "target" | "path">): OutgoingReference | undefined {
+		const all = this.#byTarget.get(keyString(target))?.missing ?? [];
+		return isPlanted("forget what was lost when a rule changes")
+			? undefined
+			: (all.find((each) => each.path === path) ?? all[0]);
 	}
 
 	/** Whether a field references this incarnation of its target already, by whatever rule. */
