@@ -240,7 +240,7 @@ export class ReferencePlan {
 			}
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
-		for (const reference of this.#inOrder(located, recorded)) {
+		for (const reference of this.#inOrder(located, unlocated, recorded)) {
 			const planned = await this.#planOne(reference, { recorded, authorization });
 			if (planned === "foreign") {
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
@@ -269,9 +269,12 @@ export class ReferencePlan {
 	 */
 	#inOrder(
 		located: readonly LocatedReference[],
+		unlocated: readonly OutgoingReference[],
 		recorded: RecordedReferences,
 	): readonly LocatedReference[] {
-		if (this.#derivation === undefined) {
+		// Then the order does not matter.
+		const fits = located.length + unlocated.length <= derivationBatchSize;
+		if (this.#derivation === undefined || fits) {
 			return located;
 		}
 		const groups = Map.groupBy(

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
+import type { Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ResourceName } from "@plinth/resource";
 import { Backoff } from "@plinth/runtime";
 import { Exhausted, type Mutation, Refused } from "@plinth/storage";
@@ -19,6 +20,7 @@ import { assertDescriptor } from "./descriptor-record.ts";
  * lacks. A missing target is recorded without a uid, and reported in the resource's status. Does nothing
  * if the resource does not exist. If it can't be decoded, it keeps the references of its shadow.
  *
+ * @returns the shadow with which the last commit left the resource, if both exist.
  * @throws Refused Unavailable if a deployment can't be reached, or the resource or its targets changed during
  * every attempt; ResourceExhausted, naming the resource, if its references do not fit into its shadow.
  */
@@ -26,7 +28,7 @@ export async function deriveReferences(
 	context: ConstraintContext,
 	name: ResourceName,
 	{ reestablish, successor, isMissing: skips }: Derivation = { reestablish: () => false },
-): Promise<void> {
+): Promise<Shadow | undefined> {
 	const { backend, hints, runtime, limits } = context;
 	const backoff = new Backoff({
 		clock: runtime.clock,
@@ -47,15 +49,15 @@ export async function deriveReferences(
 	for (let left = limits.maxAttempts; ; left--) {
 		const resource = await backend.lookup(name);
 		if (resource?.id === undefined) {
-			return;
+			return undefined;
 		}
 		const plan = new CommitPlan(backend, runtime);
 		const scope = { created: new Map(), deleted: new Set<string>(), dryRun: false };
 		const references = new ReferencePlan(context, plan, scope, derivation);
 		try {
-			await derive(context, plan, references, resource, resource.id);
+			const shadow = await derive(context, plan, references, resource, resource.id);
 			if (!references.continues) {
-				return;
+				return shadow;
 			}
 			for (const target of references.handled) {
 				found.add(target);
@@ -85,14 +87,14 @@ export async function deriveReferences(
 	}
 }
 
-/** One attempt: the commit asserts the resource as it was read, and everything it depends on. */
+/** One attempt: the commit asserts the resource as it was read, and everything it depends on. Returns its shadow. */
 async function derive(
 	context: ConstraintContext,
 	plan: CommitPlan,
 	references: ReferencePlan,
 	resource: Resource,
 	id: ID,
-): Promise<void> {
+): Promise<Shadow | undefined> {
 	const { backend, descriptor, environment, hints, logger } = context;
 	const err = descriptor.decodeError(resource);
 	if (err !== undefined) {
@@ -113,4 +115,5 @@ async function derive(
 			: { op: "put", resource: reported, expectedVersion: resource.version };
 	await backend.commit([own, ...plan.mutations()]);
 	hints.released(releasesOf(context, references.released));
+	return edit.next;
 }

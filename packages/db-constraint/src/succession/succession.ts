@@ -11,7 +11,11 @@
  */
 import { Code } from "@connectrpc/connect";
 import type { ID, Resource } from "@plinth/proto";
-import { type DeploymentRecord, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	type DeploymentRecord,
+	Lifecycle,
+	type Shadow,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
 import type { Derivation } from "../commit/reference-plan.ts";
 import { isPlanted } from "../fault-points.ts";
@@ -21,8 +25,8 @@ import type { DeploymentInfo, Environment } from "../registry/environment.ts";
 import { Deployment } from "../registry/meta-types.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
-import { deployedOf, displayDeployed, shadowName } from "../shadow/shadow.ts";
-import { ResourceShadow, readShadow, shadowOf } from "../shadow/shadow-records.ts";
+import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
+import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
 import { hasGivenUp, readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { predecessorsOf, responsibleUid } from "./successors.ts";
@@ -167,8 +171,8 @@ async function reestablish(
 			({ target, deploymentUid }) => target && derivation.reestablish(target, deploymentUid),
 		);
 		if (has && shadow?.resource !== undefined) {
-			await deriveReferences(context, nameOfKey(shadow.resource), derivation);
-			await assertEstablished(context, shadow.resource, derivation);
+			const derived = await deriveReferences(context, nameOfKey(shadow.resource), derivation);
+			assertEstablished(context, derived, derivation);
 		}
 	}
 }
@@ -178,23 +182,22 @@ async function reestablish(
  *
  * @throws Refused Unavailable if a reference is still recorded with a predecessor.
  */
-async function assertEstablished(
-	{ backend, environment }: ConstraintContext,
-	holder: KeyLike,
+function assertEstablished(
+	{ environment }: ConstraintContext,
+	shadow: Shadow | undefined,
 	{ reestablish, successor }: Derivation,
-): Promise<void> {
-	const exists = successor !== undefined && (await backend.lookup(nameOfKey(holder))) !== undefined;
-	const stored = exists ? await readShadow(backend, shadowName(holder)) : undefined;
-	const left = stored?.shadow.outgoing.find(
+): void {
+	const left = shadow?.outgoing.find(
 		({ target, targetUid, deploymentUid }) =>
+			successor !== undefined &&
 			targetUid !== "" &&
-			deploymentUid !== successor?.uid &&
-			responsibleUid(environment, deploymentUid) === successor?.uid &&
+			deploymentUid !== successor.uid &&
+			responsibleUid(environment, deploymentUid) === successor.uid &&
 			target !== undefined &&
 			reestablish(target, deploymentUid),
 	);
-	if (left?.target !== undefined) {
-		const problem = `${displayKey(holder)} still references ${displayKey(left.target)} in deployment ${left.deploymentUid}`;
+	if (shadow?.resource !== undefined && left?.target !== undefined) {
+		const problem = `${displayKey(shadow.resource)} still references ${displayKey(left.target)} in deployment ${left.deploymentUid}`;
 		throw new Refused(
 			Code.Unavailable,
 			`nothing was reported to deployment ${successor?.uid}, which has taken over: ${problem}`,
