@@ -18,6 +18,7 @@ import {
 	authorize,
 	type Establishment,
 	establish,
+	establishmentKey,
 	type ForeignReference,
 	type ForeignTarget,
 } from "../protocol/establish-references.ts";
@@ -180,9 +181,9 @@ export class ReferencePlan {
 
 	/** The establishments at other deployments for this commit. */
 	get established(): readonly { readonly target: ResourceKey; readonly by: Establishment }[] {
-		return this.#foreign.flatMap(({ target }) => {
-			const by = this.#established.get(keyString(target));
-			return by === undefined ? [] : [{ target, by }];
+		return this.#foreign.flatMap((each) => {
+			const by = this.#established.get(establishmentKey(each));
+			return by === undefined ? [] : [{ target: each.target, by }];
 		});
 	}
 
@@ -244,8 +245,8 @@ export class ReferencePlan {
 			const planned = await this.#planOne(reference, { recorded, authorization });
 			if (planned === "foreign") {
 				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
-				const held = recorded.to(reference.target);
-				const isAgain = this.#mustReestablish(reference.target, recorded);
+				const held = heldBy(reference, recorded);
+				const isAgain = this.#mustReestablish(reference, recorded);
 				const state = isAgain
 					? { isAgain, heldUid: held?.targetUid, ...this.#storing(reference, held) }
 					: { isAgain, ifMissing: held, deployment: deploymentOf(this.#context, reference) };
@@ -350,7 +351,7 @@ export class ReferencePlan {
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
-		const mustReestablish = this.#mustReestablish(target, recorded);
+		const mustReestablish = this.#mustReestablish(reference, recorded);
 		const known = inField(reference, recorded.of(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
@@ -383,7 +384,7 @@ export class ReferencePlan {
 		}
 		if (mayMiss && (derives ? !isDeploymentKnown(this.#context, reference) : !mustReestablish)) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
-			const held = derives ? recorded.to(target) : undefined;
+			const held = derives ? heldBy(reference, recorded) : undefined;
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
 		return "foreign";
@@ -595,7 +596,7 @@ export class ReferencePlan {
 	/** What is recorded of a reference after the calls to the other deployments. */
 	#recordOf(reference: PlannedForeign): PlannedRecord {
 		const { target, deployment, heldUid, known, ifMissing, isAgain, isGuess } = reference;
-		const established = this.#established.get(keyString(target));
+		const established = this.#established.get(establishmentKey(reference));
 		if (established !== undefined && !(isGuess && established.uid !== heldUid)) {
 			this.#handled.push(keyString(target));
 			return recordEstablished(reference, established);
@@ -651,9 +652,9 @@ export class ReferencePlan {
 		return isFull;
 	}
 
-	#mustReestablish(target: KeyLike, recorded: RecordedReferences): boolean {
-		const deploymentUid = recorded.to(target)?.deploymentUid ?? "";
-		return this.#derivation?.reestablish(target, deploymentUid) ?? false;
+	#mustReestablish(reference: LocatedReference, recorded: RecordedReferences): boolean {
+		const deploymentUid = heldBy(reference, recorded)?.deploymentUid ?? "";
+		return this.#derivation?.reestablish(reference.target, deploymentUid) ?? false;
 	}
 
 	/**
@@ -689,6 +690,22 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
+}
+
+/**
+ * The record of what a reference holds. Another reference of the resource may name the same target, and hold an incarnation
+ * of it in another deployment: its record stands in only for a reference that has no target of its own.
+ */
+function heldBy(
+	reference: LocatedReference,
+	recorded: RecordedReferences,
+): OutgoingReference | undefined {
+	const { target, path } = reference;
+	if (isPlanted("take what another reference of the target holds")) {
+		return recorded.to(target);
+	}
+	const own = recorded.of(reference);
+	return own?.targetUid ? own : recorded.to(target, path);
 }
 
 /** The records, and those of an earlier schema. Another field may have the same target by the rule of before: that is one. */

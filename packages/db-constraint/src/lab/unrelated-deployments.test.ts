@@ -1,6 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
-import { referenceTo } from "@plinth/resource";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { deletionTimestampKey, isMarkedForDeletion, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
@@ -48,6 +49,45 @@ async function referenced() {
 	await lab.pass(1_000);
 	const [a, w] = [alpha.id(Thing, "a"), beta.id(Widget, "w")];
 	return { lab, alpha, beta, target, user, needs, a, w };
+}
+
+/** `w` of beta references `a` twice: by CASCADE that of alpha, and by BLOCK that of alpha-2, which registered later. */
+async function referencedInBoth() {
+	const { lab, alpha, beta, owner: first } = await twoServices();
+	const reference = { ...referenceTo({ type: Thing.type, name: "a" }), region: "r1" };
+	const widget = (init: MessageInitShape<typeof WidgetSchema>) =>
+		make(Widget, "w", create(WidgetSchema, { belongsTo: reference, ...init }));
+	await lab.run(beta.write(widget({})));
+	await lab.pass(1_000);
+	const second = await addEmpty(lab, alpha);
+	const target = await lab.run(second.write(make(Thing, "a", create(ThingSchema))));
+	const user = await lab.run(beta.write(widget({ needs: reference })));
+	await lab.pass(60_000);
+	const [a, w] = [second.id(Thing, "a"), beta.id(Widget, "w")];
+	const cascades = {
+		path: "belongs_to",
+		targetUid: first.id?.uid,
+		deploymentUid: alpha.info.uid,
+	};
+	const blocks = { path: "needs", targetUid: target.id?.uid, deploymentUid: second.info.uid };
+	expect((await beta.shadow(w))?.outgoing).toMatchObject([cascades, blocks]);
+	return { lab, alpha, second, beta, target, user, a, w, cascades, blocks };
+}
+
+/** The resource, marked for deletion. */
+function marked(resource: Resource): Resource {
+	const deletion = { [deletionTimestampKey]: new Date(0).toISOString(), finalizers: "test/keep" };
+	return { ...resource, metadata: { ...resource.metadata, ...deletion } };
+}
+
+/** What a backup of beta has. */
+async function backupOf(beta: LabDeployment, user: Resource): Promise<readonly Resource[]> {
+	const { resources: shadows } = await beta.backend.list({
+		type: ResourceShadow.type,
+		tenancy: { partition: "", namespace: "" },
+		namePrefix: "s-",
+	});
+	return [user, ...shadows];
 }
 
 function ownerReference(owner: Resource, init: { readonly requiresOwnerReference?: boolean } = {}) {
@@ -153,12 +193,7 @@ describe("a second deployment of a service in a region, with another storage", (
 	it("gets none when their holder is restored", async () => {
 		const { lab, alpha, beta, target, user, a, w } = await referenced();
 		await addEmpty(lab, alpha);
-		const { resources: shadows } = await beta.backend.list({
-			type: ResourceShadow.type,
-			tenancy: { partition: "", namespace: "" },
-			namePrefix: "s-",
-		});
-		const restored = await lab.succeed(beta, [user, ...shadows]);
+		const restored = await lab.succeed(beta, await backupOf(beta, user));
 		await settle(lab, restored);
 		expect((await restored.shadow(w))?.outgoing).toMatchObject([
 			{ targetUid: target.id?.uid, deploymentUid: alpha.info.uid },
@@ -200,5 +235,75 @@ describe("a second deployment of a service in a region, with another storage", (
 		const now = { ...held, deploymentUid: restored.info.uid };
 		expect((await beta.shadow(w))?.outgoing).toMatchObject([now]);
 		expect((await restored.shadow(a))?.sources).toHaveLength(1);
+	});
+});
+
+describe("references of one resource to a target of the same name in two deployments of a place", () => {
+	it("hold what each of them records when one deployment is deleted, and the other one restored", async () => {
+		const { lab, alpha, second, beta, target, a, w, cascades, blocks } = await referencedInBoth();
+		lab.retire(alpha);
+		const restored = await lab.succeed(second, [target]);
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([
+			cascades,
+			{ ...blocks, deploymentUid: restored.info.uid },
+		]);
+		await expect(lab.run(restored.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("do not look lost because another one of them does", async () => {
+		const { lab, alpha, second, beta, target, a, w, cascades, blocks } = await referencedInBoth();
+		lab.retire(alpha);
+		const deleting = marked(target);
+		expect(isMarkedForDeletion(deleting)).toBe(true);
+		const restored = await lab.succeed(second, [deleting]);
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([
+			cascades,
+			{ ...blocks, deploymentUid: restored.info.uid },
+		]);
+		expect((await restored.shadow(a))?.sources).toMatchObject([{ rules: [OnDelete.BLOCK] }]);
+	});
+
+	it("are established again with the successor of the deployment that each of them records", async () => {
+		const { lab, second, beta, target, a, w, cascades, blocks } = await referencedInBoth();
+		const restored = await lab.succeed(second, [target]);
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([
+			cascades,
+			{ ...blocks, deploymentUid: restored.info.uid },
+		]);
+		expect((await restored.shadow(a))?.sources).toMatchObject([{ rules: [OnDelete.BLOCK] }]);
+		await expect(lab.run(restored.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("stay in both when their holder is restored", async () => {
+		const { lab, alpha, second, beta, user, a, w, cascades, blocks } = await referencedInBoth();
+		const restored = await lab.succeed(beta, await backupOf(beta, user));
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		expect((await restored.shadow(w))?.outgoing).toMatchObject([cascades, blocks]);
+		const sourceAt = async (deployment: LabDeployment) =>
+			(await deployment.shadow(a))?.sources.find(
+				(each) => each.deployment?.uid === restored.info.uid,
+			);
+		expect(await sourceAt(alpha)).toMatchObject({ rules: [OnDelete.CASCADE], tentative: false });
+		expect(await sourceAt(second)).toMatchObject({ rules: [OnDelete.BLOCK], tentative: false });
+		await expect(lab.run(second.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("wait for a deployment that is not known, though that of another one of them was deleted", async () => {
+		const { lab, alpha, second, beta, user, w, cascades, blocks } = await referencedInBoth();
+		lab.retire(alpha);
+		lab.deployments.delete("alpha-2");
+		const restored = await lab.succeed(beta, await backupOf(beta, user));
+		await expect(settle(lab, restored)).rejects.toThrow("whose deployment is currently unknown");
+		lab.deployments.set("alpha-2", second);
+		lab.changed();
+		await settle(lab, restored);
+		expect((await restored.shadow(w))?.outgoing).toMatchObject([cascades, blocks]);
 	});
 });

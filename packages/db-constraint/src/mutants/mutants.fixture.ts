@@ -583,6 +583,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets all references to what it has, though the holder has many others without targets (seed 1)",
 		},
 	},
+	"take what another reference of the target holds": {
+		rule: "A reference holds the incarnation and the deployment of its own record, whatever others to the same name hold.",
+		test: {
+			file: "lab/unrelated-deployments.test.ts",
+			name: "hold what each of them records when one deployment is deleted, and the other one restored",
+		},
+	},
 	"fail where the address of another server is malformed": {
 		rule: "What is malformed in the registry stops no server.",
 		test: {

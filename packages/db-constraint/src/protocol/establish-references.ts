@@ -39,12 +39,24 @@ export interface Establishment {
 }
 
 /**
+ * What is established at once. References of one resource may name the same target, and hold incarnations of it in several
+ * deployments: each gets the response about its own.
+ */
+export function establishmentKey({
+	target,
+	deployment,
+	heldUid = "",
+}: Pick<ForeignReference, "target" | "deployment" | "heldUid">): string {
+	return `${keyString(target)} ${deployment.uid} ${heldUid}`;
+}
+
+/**
  * Calls the targets' deployments to put tentative sources on the shadows: one call per deployment, which
  * succeeds for all of its targets or for none. The guards of the targets must have been read before.
  *
  * @param caller - the caller whom the targets' deployments authorize. Default: this deployment.
  * @param toleratesMissing - whether to omit targets from the result that are missing, or being deleted and not held.
- * @returns the establishments by `keyString` of the target.
+ * @returns the establishments by `establishmentKey`.
  * @throws RetryableConflict if the deletion of a target is being checked; Refused PermissionDenied if the caller
  *   may not name a target, FailedPrecondition if one is missing or being deleted, ResourceExhausted if its
  *   deployment has no room, Unavailable if a deployment can't be reached.
@@ -62,7 +74,7 @@ export async function establish(
 	const established = new Map<string, Establishment>();
 	await Promise.all(
 		[...byDeployment].map(async ([uid, group]) => {
-			const targets = [...Map.groupBy(group, ({ target }) => keyString(target))];
+			const targets = [...Map.groupBy(group, establishmentKey)];
 			const { established: results } = await call(context, group, async () =>
 				context.environment.client(uid).establishReferences(
 					{
@@ -100,7 +112,8 @@ export async function establish(
 }
 
 /**
- * One call per target, so that a missing one does not prevent the others from being established.
+ * One call per target, and per deployment and incarnation that its references hold, so that a missing one does not
+ * prevent the others from being established.
  *
  * A held target counts as missing only if its deployment says so: what is being deleted exists, and may not go before
  * its holders have released it. A server that is older than `held_uid` refuses it without a source. It must be updated.
@@ -110,7 +123,7 @@ async function establishEach(
 	references: readonly ForeignReference[],
 ): Promise<ReadonlyMap<string, Establishment>> {
 	const all = new Map<string, Establishment>();
-	for (const same of Map.groupBy(references, ({ target }) => keyString(target)).values()) {
+	for (const same of Map.groupBy(references, establishmentKey).values()) {
 		try {
 			for (const [key, established] of await establish(context, same, undefined)) {
 				all.set(key, established);
