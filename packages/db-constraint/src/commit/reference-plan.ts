@@ -281,14 +281,14 @@ export class ReferencePlan {
 		const groups = Map.groupBy(
 			rotated(located, this.#context.runtime, derivationBatchSize),
 			(reference) => {
-				const { target } = reference;
 				if (isPlanted("establish again in any order")) {
 					return "rest";
 				}
-				if (this.#mustReestablish(target, recorded)) {
+				if (this.#mustReestablish(reference, recorded)) {
 					return "again";
 				}
-				const isEarlier = recorded.of(reference) === undefined && recorded.to(target) !== undefined;
+				const isEarlier =
+					recorded.of(reference) === undefined && recorded.to(reference.target) !== undefined;
 				return isEarlier ? "earlier" : "rest";
 			},
 		);
