@@ -39,11 +39,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"decide yes, CASCADE without changing the guard": {
 		rule: "A writer that adds a BLOCK reference before a query was decided fails its commit.",
-		seed: 38,
+		seed: 14,
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
-		seed: 183,
+		seed: 357,
 	},
 	"put a source on a new shadow": {
 		rule: "A target without a shadow first gets an empty one, so that the numbers of establishments grow.",
@@ -54,7 +54,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish by versions that are not served": {
 		rule: "A new reference of a user names a version that the target's deployment serves.",
-		seed: 11,
+		seed: 76,
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
@@ -62,15 +62,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
-		seed: 429,
+		seed: 47,
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 405,
+		seed: 178,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
-		seed: 3,
+		seed: 8,
 	},
 	"drop a source that is absent from the registry view": {
 		rule: "Only the permanent record of its deletion releases on behalf of a deployment.",
@@ -78,7 +78,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
-		seed: 10,
+		seed: 22,
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
@@ -91,7 +91,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"leave a check of a crashed server CHECKING": {
 		rule: "A check that has taken too long ends.",
-		seed: 7,
+		seed: 2,
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
@@ -99,7 +99,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"act on a deletion by name instead of uid": {
 		rule: "What acts on a deletion names the incarnation.",
-		seed: 188,
+		seed: 31,
 	},
 	"count references of resources that are irrevocably deleted": {
 		rule: "A resource whose deletion is irrevocable holds nothing.",
@@ -107,11 +107,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"still enforce BLOCK in a marked namespace": {
 		rule: "BLOCK acts like CASCADE in a namespace that is being deleted.",
-		seed: 194,
+		seed: 336,
 	},
 	"remove the last owner reference before deleting": {
 		rule: "A resource is deleted with its last owner reference, in one commit.",
-		seed: 3,
+		seed: 1,
 	},
 	"treat not known as not valid": {
 		rule: "An owner that is not known to be deleted is kept.",
@@ -119,7 +119,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
-		seed: 0,
+		seed: 3,
 	},
 	"retry a waiting deletion with each change of its name": {
 		rule: "A deletion that waits is not tried before it is due.",
@@ -138,7 +138,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"forget when a shadow is due again": {
 		rule: "A shadow with work left gets another pass.",
-		seed: 1,
+		seed: 2,
 	},
 	"control shadows only until the version is switched": {
 		rule: "The controllers of the next version start once those of the last one have stopped.",
@@ -150,7 +150,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"complete the schema in one attempt": {
 		rule: "Steps of a start that fail are tried again.",
-		seed: 27,
+		seed: 33,
 	},
 	"serve before the other deployments are known": {
 		rule: "A server takes writes once it knows the other deployments.",
@@ -158,7 +158,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 66,
+		seed: 341,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -175,7 +175,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take the record of a server as it was a while ago": {
 		rule: "A server that starts reads its record with strong consistency.",
-		seed: 14,
+		seed: 105,
 	},
 	"stay registered at an address where no server runs": {
 		rule: "A server of the deployment runs at the registered address.",
@@ -187,11 +187,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"call the servers at one address as one": {
 		rule: "A server knows the others of its deployment also if they announce the same address.",
-		seed: 79,
+		seed: 89,
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
-		seed: 7,
+		seed: 29,
 	},
 	"count the report of a restored registry itself": {
 		rule: "A restored registry is complete only once another deployment has reported.",
@@ -203,11 +203,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"foretell the deletion of what is blocked": {
 		rule: "The plan of a deletion says what a block keeps.",
-		seed: 10,
+		seed: 70,
 	},
 	"foretell that what has lost its owners stays": {
 		rule: "The plan of a deletion says what is deleted with its owners.",
-		seed: 42,
+		seed: 26,
 	},
 	"learn no servers from responses": {
 		rule: "Responses name the servers of a deployment that run.",
@@ -246,15 +246,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"do not tell followers which servers run": {
 		rule: "Those who follow a deployment are told which of its servers run.",
-		seed: 320,
+		seed: 213,
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
-		seed: 42,
+		seed: 57,
 	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
-		seed: 20,
+		seed: 9,
 	},
 	"store no registry view": {
 		rule: "A server keeps the registry view in its storage.",
@@ -288,7 +288,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"receive no reports of releases": {
 		rule: "The controllers receive reports of releases.",
-		seed: 0,
+		seed: 5,
 	},
 	"take a restored registry for a complete one": {
 		rule: "A meta deployment that was restored is not complete.",
@@ -390,11 +390,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"free one slot of a pass that has taken several": {
 		rule: "A pass gives back the slots of all deployments that it waits for.",
-		seed: 21,
+		seed: 9,
 	},
 	"write without the fence of the shard": {
 		rule: "What only passes write carries the fence of the shard.",
-		seed: 1,
+		seed: 0,
 	},
 	"keep the handlers of a former hold": {
 		rule: "Passes write with the fence under which they run.",
@@ -402,7 +402,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
-		seed: 12,
+		seed: 23,
 	},
 	"apply a deletion after its deployment was dropped": {
 		rule: "Nothing that a deployment has announced counts once it was dropped or taken over.",
