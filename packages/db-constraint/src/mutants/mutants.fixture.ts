@@ -462,7 +462,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"give up an owner that no deployment is known to store": {
 		rule: "An owner is not valid only if some deployment has said so.",
-		seed: 608,
+		test: {
+			file: "controller/owner-query.test.ts",
+			name: "an owner is not known to be deleted if no deployment is known that may store it",
+		},
 	},
 	"query a deployment that was taken over": {
 		rule: "Once a successor was relied on, its predecessor is not queried.",
