@@ -61,15 +61,17 @@ export class ReferenceAuthorization {
 		if (this.#caller === undefined) {
 			return false;
 		}
+		return this.#stored === undefined || (known === undefined && !this.names(reference));
+	}
+
+	/** Whether the stored resource has the reference, by the active schema. */
+	names(reference: LocatedReference): boolean {
 		const stored = this.#stored;
 		if (stored === undefined) {
-			return true;
-		}
-		if (known !== undefined) {
 			return false;
 		}
 		this.#named ??= new Set(locateReferences(this.#context, stored).map(targetAndRule));
-		return !this.#named.has(targetAndRule(reference));
+		return this.#named.has(targetAndRule(reference));
 	}
 
 	/** @throws Refused PermissionDenied if the caller may not name the target. */

@@ -100,7 +100,7 @@ interface PlannedForeign extends ForeignReference {
 	/** The record of the reference so far. */
 	readonly known: OutgoingReference | undefined;
 	/** What is recorded if the target is missing. Default: that it is missing. */
-	readonly ifMissing: OutgoingReference | undefined;
+	readonly ifMissing?: OutgoingReference | undefined;
 	/** Whether it is established although the shadow has it. */
 	readonly isAgain: boolean;
 	/** Whether only the incarnation that is held can be the target: the deployment is one of several that may store it. */
@@ -242,16 +242,10 @@ export class ReferencePlan {
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
 		for (const reference of this.#inOrder(located, unlocated, recorded)) {
-			const planned = await this.#planOne(reference, { recorded, authorization });
+			const holder = { recorded, authorization };
+			const planned = await this.#planOne(reference, holder);
 			if (planned === "foreign") {
-				const isCrossTenancy = authorization.isCrossTenancy(reference.target);
-				const held = heldBy(reference, recorded);
-				const isAgain = this.#mustReestablish(reference, recorded);
-				const state = isAgain
-					? { isAgain, heldUid: held?.targetUid, ...this.#storing(reference, held) }
-					: { isAgain, ifMissing: held, deployment: deploymentOf(this.#context, reference) };
-				const known = recorded.of(reference) ?? held ?? recorded.lost(reference);
-				this.#foreign.push({ ...reference, isCrossTenancy, edit, known, ...state });
+				this.#foreign.push({ ...(await this.#planForeign(reference, holder)), edit });
 			} else if (planned.rule === reference.rule) {
 				outgoing.push(planned);
 			} else {
@@ -390,6 +384,24 @@ export class ReferencePlan {
 		return "foreign";
 	}
 
+	async #planForeign(
+		reference: LocatedReference,
+		{ recorded, authorization }: Holder,
+	): Promise<Omit<PlannedForeign, "edit">> {
+		const held = heldBy(reference, recorded);
+		const isAgain = this.#mustReestablish(reference, recorded);
+		// Without a derivation, a field may be the first one to reference the target by this rule: that holds nothing yet.
+		const isHeld = isAgain || this.#derivation !== undefined || authorization.names(reference);
+		return {
+			...reference,
+			isCrossTenancy: authorization.isCrossTenancy(reference.target),
+			known: recorded.of(reference) ?? held ?? recorded.lost(reference),
+			isAgain,
+			...(isAgain ? { heldUid: held?.targetUid } : { ifMissing: held }),
+			...(await this.#storing(reference, isHeld ? held : undefined, isAgain)),
+		};
+	}
+
 	/** The record of a reference that is left for later, with the rule of an earlier schema, if it holds a target by that. */
 	#earlierOf(
 		{ target, path }: LocatedReference,
@@ -522,22 +534,32 @@ export class ReferencePlan {
 		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 	}
 
-	/**
-	 * A target that is already referenced with another rule, and whose deployment is missing from the registry
-	 * registry view. That does not mean that the target is gone: the reference waits for the deployment, unless
-	 * the deployment was deleted.
-	 */
+	/** A target that is already referenced, and whose deployment is missing from the registry view. */
 	async #planAbsent(
 		{ path, target, rule }: Pick<LocatedReference, "path" | "target" | "rule">,
-		{ targetUid, deploymentUid }: OutgoingReference,
+		held: OutgoingReference,
 	): Promise<OutgoingReference> {
+		await this.#assertDeleted({ path, target }, held);
+		const { targetUid, deploymentUid } = held;
+		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
+	}
+
+	/**
+	 * That a deployment is missing from the registry view does not mean that the target is gone: the reference waits for
+	 * it, unless the deployment was deleted.
+	 *
+	 * @throws Refused Unavailable if it was not.
+	 */
+	async #assertDeleted(
+		{ path, target }: Pick<LocatedReference, "path" | "target">,
+		{ deploymentUid }: OutgoingReference,
+	): Promise<void> {
 		if (deploymentUid === "" || !(await this.#context.environment.isDeleted(deploymentUid))) {
 			throw new Refused(
 				Code.Unavailable,
 				`${path} references ${displayKey(target)}, whose deployment is currently unknown`,
 			);
 		}
-		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
 	}
 
 	/**
@@ -658,31 +680,46 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * Which deployment establishes a reference again, and what is recorded if it does not have the target. A reference that
-	 * is held stays with the deployment that it records, or its successor: another one of the same service and region, with
-	 * another storage, may be found first, and knows nothing of the target. If neither is known, the others of the place
-	 * decide nothing: one gets the reference only if it has the incarnation that is held.
+	 * Which deployment establishes a reference, and what else is planned if that is a guess. A reference that is held stays
+	 * with the deployment that it records, or its successor: another one of the same service and region, with another
+	 * storage, may be found first, and knows nothing of the target. If neither is known, the reference waits for them,
+	 * unless the recorded one was deleted. Then the others of the place decide nothing, and neither does a successor of which
+	 * it is not known whether it is theirs: one gets the reference only if it has the incarnation that is held.
+	 *
+	 * @param isAgain - whether the derivation must establish it again. Only then may its successor be the deployment.
 	 */
-	#storing(
+	async #storing(
 		reference: LocatedReference,
 		held: OutgoingReference | undefined,
-	): Pick<PlannedForeign, "deployment" | "ifMissing" | "isGuess"> {
+		isAgain: boolean,
+	): Promise<Pick<PlannedForeign, "deployment" | "heldUid" | "ifMissing" | "isGuess">> {
 		const { environment } = this.#context;
 		const isRecorded =
 			held !== undefined &&
 			held.deploymentUid !== "" &&
-			!isPlanted("establish again with whichever deployment is found");
+			!(isAgain
+				? isPlanted("establish again with whichever deployment is found")
+				: isPlanted("establish changed rules with whichever deployment is found"));
 		if (!isRecorded) {
-			return { deployment: deploymentOf(this.#context, reference), ifMissing: undefined };
+			return { deployment: deploymentOf(this.#context, reference) };
 		}
 		const responsible = environment.byUid(responsibleUid(environment, held.deploymentUid));
-		return responsible === undefined
-			? {
-					deployment: this.#derivation?.successor ?? deploymentOf(this.#context, reference),
-					isGuess: true,
-					ifMissing: held,
-				}
-			: { deployment: responsible, ifMissing: undefined };
+		if (responsible !== undefined) {
+			return { deployment: responsible };
+		}
+		const successor = isAgain ? this.#derivation?.successor : undefined;
+		if (
+			successor === undefined &&
+			!isPlanted("establish again elsewhere while a deployment is not known")
+		) {
+			await this.#assertDeleted(reference, held);
+		}
+		return {
+			deployment: successor ?? deploymentOf(this.#context, reference),
+			heldUid: held.targetUid,
+			ifMissing: held,
+			isGuess: true,
+		};
 	}
 
 	async #find(key: KeyLike): Promise<Resource | undefined> {

@@ -4,7 +4,10 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { deletionTimestampKey, isMarkedForDeletion, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { SchemaPass } from "../schema/schema-pass.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { ResourceShadow } from "../shadow/shadow-records.ts";
+import { withRules } from "../simulation/schemas.fixture.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
 
@@ -78,6 +81,21 @@ async function referencedInBoth() {
 function marked(resource: Resource): Resource {
 	const deletion = { [deletionTimestampKey]: new Date(0).toISOString(), finalizers: "test/keep" };
 	return { ...resource, metadata: { ...resource.metadata, ...deletion } };
+}
+
+/** A schema of beta in which some fields of the widget have other rules. */
+function schemaOf(beta: LabDeployment, rules: Parameters<typeof withRules>[1]) {
+	const types = [withRules(Widget, rules)];
+	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
+	const pass = new SchemaPass({ ...beta.current.constraints.context, descriptor });
+	return { descriptor, pass };
+}
+
+/** Beta makes such a schema active. */
+async function passTo(beta: LabDeployment, rules: Parameters<typeof withRules>[1]): Promise<void> {
+	const { pass } = schemaOf(beta, rules);
+	await pass.begin();
+	await pass.complete(never);
 }
 
 /** What a backup of beta has. */
@@ -200,6 +218,89 @@ describe("a second deployment of a service in a region, with another storage", (
 		]);
 		await lab.pass(60_000);
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it("gets none while the deployment that they record is not known", async () => {
+		const { lab, alpha, beta, user, a, w } = await referenced();
+		const backup = await backupOf(beta, user);
+		// Beta is restored to before it has released its reference.
+		await lab.run(beta.write(make(Widget, "w", create(WidgetSchema))));
+		await lab.pass(60_000);
+		expect((await alpha.shadow(a))?.sources ?? []).toEqual([]);
+		await addEmpty(lab, alpha);
+		lab.deployments.delete("alpha");
+		lab.changed();
+		const restored = await lab.succeed(beta, backup);
+		await expect(settle(lab, restored)).rejects.toThrow("whose deployment is currently unknown");
+		lab.deployments.set("alpha", alpha);
+		lab.changed();
+		await settle(lab, restored);
+		await lab.pass(60_000);
+		expect((await restored.shadow(w))?.outgoing).toMatchObject([{ deploymentUid: alpha.info.uid }]);
+		expect((await alpha.shadow(a))?.sources).toMatchObject([
+			{ deployment: { uid: restored.info.uid }, rules: [OnDelete.BLOCK] },
+		]);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
+
+	it.each(["with the target", "without it", "down"])(
+		"gets no references that are held elsewhere when a schema changes their rule (%s)",
+		async (state) => {
+			const { lab, alpha, beta, target, a, w } = await referenced();
+			const empty = await addEmpty(lab, alpha);
+			if (state === "with the target") {
+				await lab.run(empty.write(make(Thing, "a", create(ThingSchema))));
+			} else if (state === "down") {
+				empty.crash();
+			}
+			await lab.run(passTo(beta, { needs: OnDelete.CASCADE }));
+			expect((await beta.shadow(w))?.outgoing).toMatchObject([
+				{
+					rule: OnDelete.CASCADE,
+					targetUid: target.id?.uid,
+					deploymentUid: alpha.info.uid,
+				},
+			]);
+			expect((await alpha.shadow(a))?.sources).toMatchObject([
+				{ rules: expect.arrayContaining([OnDelete.CASCADE]) },
+			]);
+		},
+	);
+
+	it("gets none when their holder writes the resource after a schema has changed their rule", async () => {
+		const { lab, alpha, beta, target, w } = await referenced();
+		await addEmpty(lab, alpha);
+		const { descriptor, pass } = schemaOf(beta, { needs: OnDelete.CASCADE });
+		await lab.run(pass.begin());
+		const stored = await beta.read(w);
+		if (stored === undefined) {
+			throw new Error("the widget does not exist");
+		}
+		const put = { op: "put", resource: stored, expectedVersion: stored.version } as const;
+		await lab.run(beta.withDescriptor(descriptor).commit([put]));
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([
+			{
+				rule: OnDelete.CASCADE,
+				targetUid: target.id?.uid,
+				deploymentUid: alpha.info.uid,
+			},
+		]);
+	});
+
+	it("gets none when a schema changes their rule, and the deployment that they record is not known", async () => {
+		const { lab, alpha, beta, target, w } = await referenced();
+		const empty = await addEmpty(lab, alpha);
+		await lab.run(empty.write(make(Thing, "a", create(ThingSchema))));
+		lab.deployments.delete("alpha");
+		const rules = { needs: OnDelete.CASCADE };
+		await expect(lab.run(passTo(beta, rules))).rejects.toThrow(
+			"whose deployment is currently unknown",
+		);
+		const held = { targetUid: target.id?.uid, deploymentUid: alpha.info.uid };
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([{ rule: OnDelete.BLOCK, ...held }]);
+		lab.deleted.add(alpha.info.uid);
+		await lab.run(passTo(beta, rules));
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([{ rule: OnDelete.CASCADE, ...held }]);
 	});
 
 	it("need not respond when those with a successor are established again", async () => {

@@ -579,6 +579,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets no references that are held elsewhere when a server of their holder starts again",
 		},
 	},
+	"establish changed rules with whichever deployment is found": {
+		rule: "A reference that is held by the rule of an earlier schema is established with the deployment that it records, or its successor.",
+		test: {
+			file: "lab/unrelated-deployments.test.ts",
+			name: "gets no references that are held elsewhere when a schema changes their rule (with the target)",
+		},
+	},
+	"establish again elsewhere while a deployment is not known": {
+		rule: "A deployment that was restored waits for a deployment that its references record, unless that was deleted.",
+		test: {
+			file: "lab/unrelated-deployments.test.ts",
+			name: "gets none while the deployment that they record is not known",
+		},
+	},
 	"establish again in any order": {
 		rule: "What must be established with a successor is established before other missing targets are looked up.",
 		test: {
