@@ -113,6 +113,7 @@ export type FaultName =
 	| "take references for established under another uid"
 	| "take the record of a server as it was a while ago"
 	| "take the types of an earlier schema of a follower"
+	| "take what another field has lost"
 	| "take what another reference of the target holds"
 	| "treat not known as not valid"
 	| "wait for a change after a conflict"

@@ -600,6 +600,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets all references to what it has, though the holder has many others without targets (seed 1)",
 		},
 	},
+	"take what another field has lost": {
+		rule: "A decision of operators to keep a reference is about its field alone.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "are reported if another field of the resource has the same target, and is kept",
+		},
+	},
 	"take what another reference of the target holds": {
 		rule: "A reference holds the incarnation and the deployment of its own record, whatever others to the same name hold.",
 		test: {

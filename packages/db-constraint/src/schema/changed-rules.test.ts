@@ -1,3 +1,4 @@
+import { Condition_State } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, newUlid } from "@plinth/resource";
@@ -313,6 +314,30 @@ describe("references whose rule a new schema changes", () => {
 			expect(await recorded()).toMatchObject(after);
 		},
 	);
+
+	it("are reported if another field of the resource has the same target, and is kept", async () => {
+		const init = { needs: to("a"), belongsTo: to("a") };
+		const world = await nextRules({}, init, { belongs_to: undefined });
+		const { lab, alpha, beta, recorded, schemaPass } = world;
+		const restored = await restore(lab, alpha);
+		const operators = operatorsOf(lab, beta);
+		const listed = await operators.missing(restored.info.uid);
+		await operators.settle(restored.info.uid, Action.KEEP, listed);
+		const before = await recorded();
+		expect(before).toMatchObject([{ path: "needs", targetUid: "", missing: { isKept: true } }]);
+		await lab.run(schemaPass.begin());
+		await complete(world);
+		const after = new Map((await recorded()).map((each) => [each.path, each]));
+		expect(after.get("needs")?.missing).toEqual(before[0]?.missing);
+		expect(after.get("belongs_to")).toMatchObject({
+			rule: CASCADE,
+			targetUid: "",
+			missing: { isKept: false, uid: "" },
+		});
+		expect((await beta.read(beta.id(Widget, "w")))?.status.references?.conditions).toMatchObject([
+			{ type: "ReferencesResolved", state: Condition_State.FALSE },
+		]);
+	});
 
 	it("keep their targets when operators settle another reference of the resource", async () => {
 		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });

@@ -183,15 +183,20 @@ export class RecordedReferences {
 		return all.find((each) => each.path === path) ?? all[0];
 	}
 
-	/** The record of a target that is missing, by whatever rule. Of several, that of the field is preferred. */
+	/**
+	 * The record of a target that is missing, by whatever rule, of the field itself: what another field has lost, and what
+	 * operators have decided about that, says nothing of this one.
+	 */
 	lost({
 		target,
 		path,
 	}: Pick<RecordedReference, "target" | "path">): OutgoingReference | undefined {
 		const all = this.#byTarget.get(keyString(target))?.missing ?? [];
-		return isPlanted("forget what was lost when a rule changes")
-			? undefined
-			: (all.find((each) => each.path === path) ?? all[0]);
+		if (isPlanted("forget what was lost when a rule changes")) {
+			return undefined;
+		}
+		const own = all.find((each) => each.path === path);
+		return own ?? (isPlanted("take what another field has lost") ? all[0] : undefined);
 	}
 
 	/** Whether a field references this incarnation of its target already, by whatever rule. */
