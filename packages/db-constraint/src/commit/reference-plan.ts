@@ -123,6 +123,8 @@ interface Holder {
 	/** The references that its shadow records. */
 	readonly recorded: RecordedReferences;
 	readonly authorization: ReferenceAuthorization;
+	/** Its references by the active schema. */
+	readonly located: readonly LocatedReference[];
 }
 
 /**
@@ -242,7 +244,7 @@ export class ReferencePlan {
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
 		for (const reference of this.#inOrder(located, unlocated, recorded)) {
-			const holder = { recorded, authorization };
+			const holder = { recorded, authorization, located };
 			const planned = await this.#planOne(reference, holder);
 			if (planned === "foreign") {
 				this.#foreign.push({ ...(await this.#planForeign(reference, holder)), edit });
@@ -282,7 +284,7 @@ export class ReferencePlan {
 					return "again";
 				}
 				const isEarlier =
-					recorded.of(reference) === undefined && recorded.to(reference.target) !== undefined;
+					!recorded.of(reference)?.targetUid && recorded.to(reference.target) !== undefined;
 				return isEarlier ? "earlier" : "rest";
 			},
 		);
@@ -340,8 +342,9 @@ export class ReferencePlan {
 	 */
 	async #planOne(
 		reference: LocatedReference,
-		{ recorded, authorization }: Holder,
+		holder: Holder,
 	): Promise<OutgoingReference | "foreign"> {
+		const { recorded, authorization } = holder;
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
@@ -370,15 +373,17 @@ export class ReferencePlan {
 		const isUnseen =
 			authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference));
 		if (isUnseen || (derives && this.#isForLater(target))) {
-			return known ?? this.#earlierOf(reference, recorded) ?? unresolved();
+			return this.#leftOf(reference, known, holder) ?? unresolved();
 		}
 		if (isOwn) {
-			const holder = { recorded, authorization };
 			return this.#planLocal(reference, holder, mayMiss ? unresolved() : undefined);
 		}
-		if (mayMiss && (derives ? !isDeploymentKnown(this.#context, reference) : !mustReestablish)) {
+		if (mayMiss && !derives) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
-			const held = derives ? heldBy(reference, recorded) : undefined;
+			return this.#leftOf(reference, known, holder) ?? unresolved();
+		}
+		if (derives && !isDeploymentKnown(this.#context, reference)) {
+			const held = heldBy(reference, recorded);
 			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
 		}
 		return "foreign";
@@ -400,6 +405,29 @@ export class ReferencePlan {
 			...(isAgain ? { heldUid: held?.targetUid } : { ifMissing: held }),
 			...(await this.#storing(reference, isHeld ? held : undefined, isAgain)),
 		};
+	}
+
+	/**
+	 * The record of a reference that is left for later. One without a target may be about to get that of another field, which
+	 * a new schema has given the same rule: then the two are one reference, which holds what the other field does.
+	 */
+	#leftOf(
+		reference: LocatedReference,
+		known: OutgoingReference | undefined,
+		{ recorded, located }: Holder,
+	): OutgoingReference | undefined {
+		if (known !== undefined && known.targetUid !== "") {
+			return known;
+		}
+		const earlier = this.#earlierOf(reference, recorded);
+		if (known === undefined || earlier === undefined) {
+			return known ?? earlier;
+		}
+		// What the active schema has too is the record of another reference.
+		const isOther = located.some(
+			({ target, rule }) => rule === earlier.rule && sameTarget(target, reference.target),
+		);
+		return isOther || isPlanted("hide what is held behind a missing record") ? known : earlier;
 	}
 
 	/** The record of a reference that is left for later, with the rule of an earlier schema, if it holds a target by that. */

@@ -516,6 +516,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "keep what was lost, and the decision to keep it, if they have no target: a pass comes first",
 		},
 	},
+	"hide what is held behind a missing record": {
+		rule: "Where a new schema makes one reference of two, that keeps the target of the one that has it.",
+		test: {
+			file: "schema/changed-rules.test.ts",
+			name: "keep the target that one of two fields has, which become one reference: written by the deployment",
+		},
+	},
 	"continue a pass after another schema was active": {
 		rule: "A pass of a schema replaces exactly the record that it has read.",
 		test: {

@@ -1,7 +1,7 @@
 import { Condition_State } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { isMarkedForDeletion, newUlid } from "@plinth/resource";
+import { type Caller, isMarkedForDeletion, newUlid } from "@plinth/resource";
 import { decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
@@ -10,7 +10,11 @@ import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts
 import { anyone } from "../lab/anyone.fixture.ts";
 import { Lab, type LabDeployment } from "../lab/lab.fixture.ts";
 import { thing, to, widget } from "../lab/things.fixture.ts";
+import { missingReference } from "../shadow/recorded-references.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { readShadow } from "../shadow/shadow-records.ts";
+import { replaceShadow } from "../shadow/shadow-update.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
 import { nameOf } from "../simulation/trace-format.fixture.ts";
 import { deriveReferences } from "./derive-references.ts";
@@ -67,6 +71,17 @@ async function nextRules(rules: Rules, init: References, before: Rules = {}, see
 	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
 	const context = { ...beta.current.constraints.context, descriptor };
 	const id = beta.id(Widget, "w");
+	async function write(next: Parameters<typeof widget>[1], caller?: Caller): Promise<void> {
+		const stored = await beta.read(id);
+		if (stored === undefined) {
+			throw new Error("the widget does not exist");
+		}
+		const { data } = widget("w", next);
+		const resource = { ...stored, generation: newUlid(lab.runtime), ...(data && { data }) };
+		const store = beta.withDescriptor(descriptor);
+		const put = { op: "put", resource, expectedVersion: stored.version } as const;
+		await lab.run(store.commit([put], { caller }));
+	}
 	return {
 		...{ lab, alpha, far, beta, descriptor, context },
 		name: nameOfKey(lab.keyOf(beta, id)),
@@ -80,17 +95,9 @@ async function nextRules(rules: Rules, init: References, before: Rules = {}, see
 		recorded: async () => (await beta.shadow(id))?.outgoing ?? [],
 		tasks: async () => (await beta.shadow(id))?.tasks.map(({ task }) => task.case),
 		/** A user writes the widget through a server with the next schema. */
-		async writeAsUser(next: Parameters<typeof widget>[1]): Promise<void> {
-			const stored = await beta.read(id);
-			if (stored === undefined) {
-				throw new Error("the widget does not exist");
-			}
-			const { data } = widget("w", next);
-			const resource = { ...stored, generation: newUlid(lab.runtime), ...(data && { data }) };
-			const store = beta.withDescriptor(descriptor);
-			const put = { op: "put", resource, expectedVersion: stored.version } as const;
-			await lab.run(store.commit([put], { caller: anyone }));
-		},
+		writeAsUser: (next: Parameters<typeof widget>[1]) => write(next, anyone),
+		/** A server with the next schema writes the widget by itself. */
+		writeAsDeployment: (next: Parameters<typeof widget>[1]) => write(next),
 		/** Restarts the server with the next schema. */
 		async restart(): Promise<void> {
 			beta.crash();
@@ -98,6 +105,36 @@ async function nextRules(rules: Rules, init: References, before: Rules = {}, see
 			await lab.run(beta.start());
 		},
 	};
+}
+
+/**
+ * Two fields of the widget reference `a` in another deployment: `belongs_to`, and `needs`, for which it is recorded as missing.
+ * It likes things that are missing, by name.
+ */
+async function oneOfTwo(missing: readonly string[], rules: Rules, seed = 1) {
+	const reference = to("a", "r2");
+	const likes = missing.map((name) => to(name, "r2"));
+	const init = { needs: reference, belongsTo: reference, likes };
+	const world = await nextRules(rules, init, {}, seed);
+	const { beta, context, far, lab, name } = world;
+	const a = await far.read(far.id(Thing, "a"));
+	await restore(lab, far, a ? [a] : []);
+	const stored = await readShadow(beta.backend, shadowName(lab.keyOf(beta, beta.id(Widget, "w"))));
+	if (stored === undefined) {
+		throw new Error(`${name.name} has no shadow`);
+	}
+	const { shadow } = stored;
+	const outgoing = shadow.outgoing.map((each) =>
+		each.path === "needs" && each.target !== undefined
+			? missingReference({ ...each, target: each.target }, each, context.runtime.clock)
+			: each,
+	);
+	await lab.run(replaceShadow(context, stored, { ...shadow, outgoing }));
+	const { outgoing: records = [] } = (await beta.shadow(beta.id(Widget, "w"))) ?? {};
+	expect(records.filter(({ targetUid }) => targetUid !== "")).toMatchObject([
+		{ path: "belongs_to", rule: CASCADE },
+	]);
+	return { ...world, init };
 }
 
 type World = Awaited<ReturnType<typeof nextRules>>;
@@ -338,6 +375,45 @@ describe("references whose rule a new schema changes", () => {
 			{ type: "ReferencesResolved", state: Condition_State.FALSE },
 		]);
 	});
+
+	it.each(["a user", "the deployment"])(
+		"keep the target that one of two fields has, which become one reference: written by %s",
+		async (by) => {
+			const world = await oneOfTwo([], { belongs_to: BLOCK });
+			const { init, lab, schemaPass } = world;
+			await lab.run(schemaPass.begin());
+			const write = by === "a user" ? world.writeAsUser : world.writeAsDeployment;
+			await write({ ...init, note: "changed" });
+			expect(await heldBy(world)).toEqual(["a CASCADE"]);
+			expect(await world.tasks()).toContain("resolve");
+			await complete(world);
+			expect(await heldBy(world)).toEqual(["a BLOCK"]);
+		},
+	);
+
+	it.each(["a user", "the deployment"])(
+		"do not replace the record of a field without a target while another one has it: written by %s",
+		async (by) => {
+			const world = await oneOfTwo([], { likes: BLOCK });
+			const { init, lab, recorded, schemaPass } = world;
+			const before = await recorded();
+			await lab.run(schemaPass.begin());
+			const write = by === "a user" ? world.writeAsUser : world.writeAsDeployment;
+			await write({ ...init, note: "changed" });
+			expect(await recorded()).toEqual(before);
+		},
+	);
+
+	it.each([1, 2, 3, 4])(
+		"keep the target that one of two fields has, though many other targets are missing (seed %s)",
+		async (seed) => {
+			const names = namesOf(3 * derivationBatchSize);
+			const world = await oneOfTwo(names, { belongs_to: BLOCK }, seed);
+			await world.lab.run(world.schemaPass.begin());
+			await complete(world);
+			expect(await heldBy(world)).toEqual(["a BLOCK"]);
+		},
+	);
 
 	it("keep their targets when operators settle another reference of the resource", async () => {
 		const world = await nextRules({ likes: BLOCK }, { likes: [to("a"), to("b")] });
