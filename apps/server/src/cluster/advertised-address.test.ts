@@ -1,8 +1,6 @@
 import { hostname } from "node:os";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { advertisedHostName, defaultAdvertisedAddress } from "./advertised-address.ts";
-
-vi.mock("node:os", { spy: true });
 
 describe("the advertised address of a listener", () => {
 	it.each([
@@ -25,14 +23,10 @@ describe("the advertised address of a listener", () => {
 	});
 
 	it("has to be configured if the host name can't be part of a URL", () => {
-		const host = vi.mocked(hostname).mockReturnValue("plinth.1");
-		onTestFinished(() => {
-			host.mockReset();
-		});
 		const listen = { host: "0.0.0.0", port: 7575 };
-		expect(() => advertisedHostName(undefined, listen)).toThrow(
+		expect(() => advertisedHostName(undefined, listen, "plinth.1")).toThrow(
 			"the other servers of the cluster can't call this one at http://plinth.1:7575, which is not a valid URL: set --advertised-address to a URL at which they reach it",
 		);
-		expect(advertisedHostName("http://one.example:7575", listen)).toBe("one.example");
+		expect(advertisedHostName("http://one.example:7575", listen, "plinth.1")).toBe("one.example");
 	});
 });

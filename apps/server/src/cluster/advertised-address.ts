@@ -10,24 +10,29 @@ wildcards.addAddress("::", "ipv6");
 /**
  * The URL at which the other servers of a cluster reach a listener, if none is configured: that of the address on which it
  * listens or, if that is a wildcard, the host name and the port.
+ *
+ * @param machine - the host name of the machine.
  */
 export function defaultAdvertisedAddress(
 	scheme: "http" | "https",
 	{ host, port }: ListenAddress,
+	machine = hostname(),
 ): string {
-	return `${scheme}://${formatListenAddress({ host: isWildcard(host) ? hostname() : host, port })}`;
+	return `${scheme}://${formatListenAddress({ host: isWildcard(host) ? machine : host, port })}`;
 }
 
 /**
  * The host name of the advertised address of a listener; `undefined` if that is an IP address.
  *
+ * @param machine - the host name of the machine.
  * @throws ListenError if none is configured, and the host name of the machine, such as `plinth.1`, can't be part of a URL.
  */
 export function advertisedHostName(
 	configured: string | undefined,
 	listen: ListenAddress,
+	machine = hostname(),
 ): string | undefined {
-	const address = configured ?? defaultAdvertisedAddress("http", listen);
+	const address = configured ?? defaultAdvertisedAddress("http", listen, machine);
 	const host = URL.parse(address)?.hostname;
 	if (host === undefined) {
 		throw new ListenError(

@@ -1,10 +1,8 @@
 import { hostname } from "node:os";
 import { type Logger, silentLogger } from "@plinth/runtime";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { StorageOptions } from "../storage/open-storage.ts";
 import { directAddress } from "./direct-address.ts";
-
-vi.mock("node:os", { spy: true });
 
 const etcd: StorageOptions = { kind: "etcd", endpoints: ["http://127.0.0.1:2379"] };
 
@@ -54,17 +52,15 @@ describe("the direct address of a server", () => {
 	});
 
 	it("is none if the host name can't be part of a URL, unless it advertises an address", () => {
-		const host = vi.mocked(hostname).mockReturnValue("plinth.1");
-		onTestFinished(() => {
-			host.mockReset();
-		});
 		const warnings: string[] = [];
 		const log: Logger = { ...silentLogger, warn: (_, message) => warnings.push(message) };
 		const options = { storage: etcd, deployment: deployment("http://balancer", "0.0.0.0") };
 		const advertisedAddress = "http://one.example:7575";
-		expect(directAddress({ ...options, advertisedAddress }, log)).toBe("http://one.example:7576");
+		expect(directAddress({ ...options, advertisedAddress }, log, "plinth.1")).toBe(
+			"http://one.example:7576",
+		);
 		expect(warnings).toEqual([]);
-		expect(directAddress(options, log)).toBeUndefined();
+		expect(directAddress(options, log, "plinth.1")).toBeUndefined();
 		expect(warnings).toEqual([
 			"the other servers of this deployment can't call this one directly: its address is not a valid URL. Set --advertised-address to a host by which they reach it",
 		]);

@@ -13,6 +13,8 @@ import type { ServerOptions } from "../server-options.ts";
  * loopback address, the host of the advertised address of the public listener. Without one, a wildcard stands for the host
  * name of the machine. `undefined` if no other server can exist, if the announced address is the default one, that on which
  * the server listens, if the port is chosen by the system, or, with a warning, if the host name can't be part of a URL.
+ *
+ * @param machine - the host name of the machine.
  */
 export function directAddress(
 	{
@@ -22,6 +24,7 @@ export function directAddress(
 		deployment,
 	}: Pick<ServerOptions, "storage" | "tls" | "advertisedAddress" | "deployment">,
 	logger: Pick<Logger, "warn">,
+	machine?: string,
 ): string | undefined {
 	if (deployment === undefined || storage.kind !== "etcd") {
 		return undefined;
@@ -34,7 +37,7 @@ export function directAddress(
 	const scheme = tls === undefined ? "http" : "https";
 	const direct =
 		advertisedAddress === undefined || isReachedOnlyAt(internalListen)
-			? defaultAdvertisedAddress(scheme, internalListen)
+			? defaultAdvertisedAddress(scheme, internalListen, machine)
 			: `${scheme}://${new URL(advertisedAddress).hostname}:${internalListen.port}`;
 	const origin = URL.parse(direct)?.origin;
 	if (origin === undefined) {
