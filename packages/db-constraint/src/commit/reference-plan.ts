@@ -722,13 +722,12 @@ export class ReferencePlan {
 		isAgain: boolean,
 	): Promise<Pick<PlannedForeign, "deployment" | "heldUid" | "ifMissing" | "isGuess">> {
 		const { environment } = this.#context;
-		const isRecorded =
-			held !== undefined &&
-			held.deploymentUid !== "" &&
-			!(isAgain
-				? isPlanted("establish again with whichever deployment is found")
-				: isPlanted("establish changed rules with whichever deployment is found"));
-		if (!isRecorded) {
+		if (
+			held === undefined ||
+			held.deploymentUid === "" ||
+			(isPlanted("establish again with whichever deployment is found") && isAgain) ||
+			(isPlanted("establish changed rules with whichever deployment is found") && !isAgain)
+		) {
 			return { deployment: deploymentOf(this.#context, reference) };
 		}
 		const responsible = environment.byUid(responsibleUid(environment, held.deploymentUid));
