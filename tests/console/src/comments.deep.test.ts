@@ -45,8 +45,18 @@ describeWith("chromium")("comments of fields", () => {
 		const { page, problems } = await openPage(
 			`${url}#/types/catalog.v1.Workload/web-1/edit?${place}`,
 		);
-		await page.locator(".cm-line", { hasText: "host:" }).getByText("host").hover();
-		await page.locator(".cm-tooltip", { hasText: "A host name or an address." }).waitFor();
+		const name = page.locator(".cm-line", { hasText: "host:" }).getByText("host");
+		const comment = page.locator(".cm-tooltip", { hasText: "A host name or an address." });
+		// A pointer that arrives while the editor still loads the type shows nothing until it moves again.
+		const isShown = async () => {
+			await page.mouse.move(0, 0);
+			await name.hover();
+			return comment.waitFor({ timeout: 5_000 }).then(
+				() => true,
+				() => false,
+			);
+		};
+		await expect.poll(isShown).toBe(true);
 		await page.locator(".editor .cm-content").first().focus();
 		await page.keyboard.press("Control+a");
 		await page.keyboard.press("Delete");
