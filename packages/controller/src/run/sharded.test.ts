@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { ReconcileContext } from "../define/context.ts";
 import { type Controller, defineController } from "../define/controller.ts";
 import { requeueAfter } from "../define/requeue.ts";
-import { watch, watchEvents } from "../define/watch.ts";
+import { type CustomWatch, watch, watchEvents } from "../define/watch.ts";
 import { Artist, demo, Label, text } from "../demo-types.fixture.ts";
 import { FakeService } from "../fake-service.fixture.ts";
 import { type ControllerManager, createControllerManager } from "../manager/manager.ts";
@@ -106,6 +106,17 @@ function sharded(
 		concurrency: 50,
 		watches: [watch(Label, { map: sameNameAs(Artist) })],
 		reconcile: (context, { id }) => reconcile(context, id.name),
+	});
+}
+
+/** A sharded controller that has this watch, and does nothing. */
+function shardedWith(source: CustomWatch): Controller {
+	return defineController({
+		name: "artist",
+		manages: Artist,
+		placement: "sharded",
+		watches: [source],
+		async reconcile() {},
 	});
 }
 
@@ -376,15 +387,7 @@ describe("a sharded controller", () => {
 			},
 			map: () => [],
 		});
-		await using cluster = new Cluster(() => [
-			defineController({
-				name: "artist",
-				manages: Artist,
-				placement: "sharded",
-				watches: [source],
-				async reconcile() {},
-			}),
-		]);
+		await using cluster = new Cluster(() => [shardedWith(source)]);
 		const servers = [await cluster.start(), await cluster.start()];
 		expect(servers.map((server) => openShards(server).length)).toEqual([8, 8]);
 		expect(told).toBeGreaterThan(0);
@@ -421,15 +424,7 @@ describe("a sharded controller", () => {
 			},
 			map: () => [],
 		});
-		await using cluster = new Cluster(() => [
-			defineController({
-				name: "artist",
-				manages: Artist,
-				placement: "sharded",
-				watches: [source],
-				async reconcile() {},
-			}),
-		]);
+		await using cluster = new Cluster(() => [shardedWith(source)]);
 		await cluster.start();
 		await cluster.start();
 		expect(changes).toBeGreaterThan(0);

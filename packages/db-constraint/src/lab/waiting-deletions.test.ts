@@ -9,6 +9,17 @@ import { Thing, Widget } from "../../testdata/types.ts";
 import { Lab } from "./lab.fixture.ts";
 import { hooked, oneDeployment, thing, to, twoDeployments, widget } from "./things.fixture.ts";
 
+/** A service of things in three regions. */
+async function threeRegions(
+	decorateTransport?: ConstructorParameters<typeof Lab>[2],
+	limits?: ConstructorParameters<typeof Lab>[1],
+) {
+	const lab = new Lab(1, limits, decorateTransport);
+	const add = (region: string) =>
+		lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
+	return { lab, first: await add("r1"), second: await add("r2"), third: await add("r3") };
+}
+
 describe("deletions that wait", () => {
 	it("do not wait for confirmations of the resource itself", async () => {
 		const { lab, alpha, beta } = await twoDeployments(
@@ -29,10 +40,7 @@ describe("deletions that wait", () => {
 	});
 
 	it("are applied while a reference of a resource with the name of their target can't be confirmed", async () => {
-		const lab = new Lab(1);
-		const add = (region: string) =>
-			lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
-		const [first, second, third] = [await add("r1"), await add("r2"), await add("r3")];
+		const { lab, first, second, third } = await threeRegions();
 		await lab.run(first.write(thing("x")));
 		await lab.run(third.write(thing("t")));
 		await lab.run(second.write(thing("part", { belongsTo: to("x", "r1") })));
@@ -47,18 +55,12 @@ describe("deletions that wait", () => {
 	});
 
 	it("are applied in many pages while a reference of a resource with the name of their target can't be confirmed", async () => {
-		const lab = new Lab(
-			1,
-			{ pageSize: 2 },
-			hooked(async (method) => {
-				if (method === "ConfirmBlockades") {
-					throw new ConnectError("lost", Code.Unavailable);
-				}
-			}),
-		);
-		const add = (region: string) =>
-			lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
-		const [first, second, third] = [await add("r1"), await add("r2"), await add("r3")];
+		const losing = hooked(async (method) => {
+			if (method === "ConfirmBlockades") {
+				throw new ConnectError("lost", Code.Unavailable);
+			}
+		});
+		const { lab, first, second, third } = await threeRegions(losing, { pageSize: 2 });
 		await lab.run(first.write(thing("x")));
 		await lab.run(third.write(thing("t")));
 		await lab.run(second.write(thing("x", { needs: to("t", "r3") })));
@@ -203,16 +205,11 @@ describe("deletions that wait", () => {
 
 	it("are not tried with each change of a resource that has the name of their target", async () => {
 		let queries = 0;
-		const lab = new Lab(
-			1,
-			{},
+		const { lab, first, second, third } = await threeRegions(
 			hooked(async (method) => {
 				queries += method === "CheckReferences" ? 1 : 0;
 			}),
 		);
-		const add = (region: string) =>
-			lab.add({ name: `alpha-${region}`, service: "alpha", region, types: [Thing] });
-		const [first, second, third] = [await add("r1"), await add("r2"), await add("r3")];
 		await lab.run(first.write(thing("x")));
 		await lab.run(second.write(thing("u")));
 		await lab.run(second.write(thing("part", { belongsTo: to("x", "r1") })));

@@ -144,15 +144,21 @@ function deletion(name: string): Resource {
 	return { ...resourceOf(DeletedDeployment, { id, data }), version: "9" };
 }
 
+/** Two servers that follow a meta deployment, and have read this Deployment there. */
+function serversThatKnow(storage: Storage, known: Resource): readonly [Server, Server] {
+	const servers = [new Server(storage), new Server(storage)] as const;
+	for (const server of servers) {
+		server.followed = ["meta"];
+		server.upToDateMs = 1_000;
+		server.read("meta", known);
+	}
+	return servers;
+}
+
 describe("the registry view of a deployment with several servers", () => {
 	it("gets the newest list of servers back that a server has written before another one wrote an older", async () => {
 		const storage = new Storage();
-		const [one, two] = [new Server(storage), new Server(storage)];
-		for (const server of [one, two]) {
-			server.followed = ["meta"];
-			server.upToDateMs = 1_000;
-			server.read("meta", deployment("a", "1"));
-		}
+		const [one, two] = serversThatKnow(storage, deployment("a", "1"));
 		const settle = async () => {
 			for (let round = 0; round < 4; round++) {
 				await storage.pass(20_000);
@@ -230,12 +236,7 @@ describe("the registry view of a deployment with several servers", () => {
 
 	it("keeps what a server has stored that another one has never seen", async () => {
 		const storage = new Storage();
-		const [one, lagging] = [new Server(storage), new Server(storage)];
-		for (const server of [one, lagging]) {
-			server.followed = ["meta"];
-			server.upToDateMs = 1_000;
-			server.read("meta", deployment("a", "1"));
-		}
+		const [one, lagging] = serversThatKnow(storage, deployment("a", "1"));
 		one.read("meta", deployment("new", "2"), deletion("deleted"));
 		await storage.pass(5_000);
 		lagging.read("meta", deployment("a", "3"));
@@ -331,12 +332,7 @@ describe("the registry view of a deployment with several servers", () => {
 
 	it("has the addresses of the latest version, also without a meta deployment", async () => {
 		const storage = new Storage();
-		const [one, two] = [new Server(storage), new Server(storage)];
-		for (const server of [one, two]) {
-			server.followed = ["meta"];
-			server.upToDateMs = 1_000;
-			server.read("meta", deployment("a", "1"));
-		}
+		const [one, two] = serversThatKnow(storage, deployment("a", "1"));
 		await storage.pass(5_000);
 		for (const server of [one, two]) {
 			server.followed = [];

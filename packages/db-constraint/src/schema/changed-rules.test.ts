@@ -157,6 +157,14 @@ async function isStored(deployment: LabDeployment, name: string): Promise<boolea
 	return (await deployment.read(deployment.id(Thing, name))) !== undefined;
 }
 
+/** The deployment of the targets loses them in a restore, and operators keep the references to them. */
+async function loseAndKeep({ lab, alpha, beta }: World) {
+	const restored = await restore(lab, alpha);
+	const operators = operatorsOf(lab, beta);
+	const listed = await operators.missing(restored.info.uid);
+	await operators.settle(restored.info.uid, Action.KEEP, listed);
+}
+
 /** Begins the next schema, and deletes the things: the server with the earlier schema can't clear anything any more. */
 async function beginAndDelete({ lab, alpha, schemaPass }: World, names: readonly string[]) {
 	await lab.run(schemaPass.begin());
@@ -333,11 +341,8 @@ describe("references whose rule a new schema changes", () => {
 		async (first) => {
 			const init = { likes: [to("a")] };
 			const world = await nextRules({ likes: BLOCK }, init);
-			const { lab, alpha, beta, recorded, schemaPass } = world;
-			const restored = await restore(lab, alpha);
-			const operators = operatorsOf(lab, beta);
-			const listed = await operators.missing(restored.info.uid);
-			await operators.settle(restored.info.uid, Action.KEEP, listed);
+			const { lab, recorded, schemaPass } = world;
+			await loseAndKeep(world);
 			const before = await recorded();
 			expect(before).toMatchObject([{ rule: UNSET, targetUid: "", missing: { isKept: true } }]);
 			expect(before[0]?.missing?.uid).not.toBe("");
@@ -355,11 +360,8 @@ describe("references whose rule a new schema changes", () => {
 	it("are reported if another field of the resource has the same target, and is kept", async () => {
 		const init = { needs: to("a"), belongsTo: to("a") };
 		const world = await nextRules({}, init, { belongs_to: undefined });
-		const { lab, alpha, beta, recorded, schemaPass } = world;
-		const restored = await restore(lab, alpha);
-		const operators = operatorsOf(lab, beta);
-		const listed = await operators.missing(restored.info.uid);
-		await operators.settle(restored.info.uid, Action.KEEP, listed);
+		const { lab, beta, recorded, schemaPass } = world;
+		await loseAndKeep(world);
 		const before = await recorded();
 		expect(before).toMatchObject([{ path: "needs", targetUid: "", missing: { isKept: true } }]);
 		await lab.run(schemaPass.begin());
