@@ -61,6 +61,7 @@ export type FaultName =
 	| "give up an owner that no deployment is known to store"
 	| "give one attempt the whole deadline"
 	| "hide what is held behind a missing record"
+	| "hold only owners that are recorded as valid"
 	| "ignore later schemas of a follower that name the same types"
 	| "ignore what was announced to the former holder"
 	| "keep deletions that wait for ever"

@@ -553,7 +553,7 @@ function references(from: StoredShadow | undefined, { shadow }: StoredShadow): b
 	return from?.shadow.outgoing.some((each) => sameTarget(each.target, shadow.resource)) ?? false;
 }
 
-/** Whether both are in the same state. What is known of a lost owner stays as it was recorded first. */
+/** Whether both are in the same state. */
 function isSameState(owner: MetaOwner, known: NonNullable<OwnerCheck["known"]>): boolean {
 	return (
 		owner.valid === known.valid &&
@@ -563,11 +563,12 @@ function isSameState(owner: MetaOwner, known: NonNullable<OwnerCheck["known"]>):
 	);
 }
 
+/** What is known of a lost owner stays as it was recorded first: operators may have decided since about it. */
 function withState(
-	{ missing: _, ...owner }: MetaOwner,
+	{ missing: before, ...owner }: MetaOwner,
 	{ missing, ...known }: NonNullable<OwnerCheck["known"]>,
 ): MetaOwner {
-	return { ...owner, ...known, ...(missing && { missing }) };
+	return { ...owner, ...known, ...(missing && { missing: before ?? missing }) };
 }
 
 function itemOf({ shadow }: StoredShadow, { ownerUid, owner }: MetaOwner): string {

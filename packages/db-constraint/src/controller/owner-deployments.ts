@@ -1,4 +1,5 @@
 import type { MetaOwner } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
 import type { KeyLike } from "../shadow/resource-key.ts";
@@ -29,13 +30,19 @@ export function ownerDeployment(
 /**
  * Whether an owner was valid for a deployment that has a successor, which has not said so yet. If that has no such owner,
  * a restore has lost it: had it been deleted before, the ownee would have been told.
+ *
+ * Invariant: a record with a deployment, and without an answer that the owner is not valid, was valid. It need not say so any
+ * longer: a restore of this deployment takes that back, so that the owner is queried again.
  */
 export function isInherited(
 	context: Context,
-	owner: KnownOwner & Pick<MetaOwner, "valid">,
+	owner: KnownOwner & Pick<MetaOwner, "valid" | "notValidAnswers">,
 ): boolean {
-	const { valid, deploymentUid } = owner;
-	if (!valid || deploymentUid === "") {
+	const { valid, notValidAnswers, deploymentUid } = owner;
+	if (notValidAnswers > 0 || deploymentUid === "") {
+		return false;
+	}
+	if (isPlanted("hold only owners that are recorded as valid") && !valid) {
 		return false;
 	}
 	const known = ownerDeployment(context, owner);

@@ -467,6 +467,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "an owner is not known to be deleted if no deployment is known that may store it",
 		},
 	},
+	"hold only owners that are recorded as valid": {
+		rule: "An owner that a restore has lost is held also if the deployment of what it owns was restored.",
+		test: {
+			file: "lab/inherited-owners.test.ts",
+			name: "are held if the deployment of what they own was restored before it could notice",
+		},
+	},
 	"query a deployment that was taken over": {
 		rule: "Once a successor was relied on, its predecessor is not queried.",
 		test: {

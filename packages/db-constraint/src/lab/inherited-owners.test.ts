@@ -1,0 +1,91 @@
+/** Owners that were valid for a deployment which has a successor. */
+import { create } from "@bufbuild/protobuf";
+import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
+import { describe, expect, it } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { Action, operatorsOf, restore, startBoth } from "../deployments/settling.fixture.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { readShadow } from "../shadow/shadow-records.ts";
+import type { Lab, LabDeployment } from "./lab.fixture.ts";
+import { thing, widget } from "./things.fixture.ts";
+
+/** The widget `w`, which the resource owns. */
+function ownedBy({ id }: Resource): Resource {
+	const { type, tenancy, name = "", uid = "" } = id ?? {};
+	const init = { name, uid, region: "r1" };
+	const reference = create(OwnerReferenceSchema, {
+		...init,
+		...(type && { type }),
+		...(tenancy && { tenancy }),
+	});
+	return { ...widget("w"), ownerReferences: [reference] };
+}
+
+/** The thing `a` owns the widget `w` of another deployment, which has recorded that this is valid. */
+async function owned() {
+	const { lab, alpha, beta } = await startBoth();
+	const a = await lab.run(alpha.write(thing("a")));
+	const w = beta.id(Widget, "w");
+	await lab.run(beta.write(ownedBy(a)));
+	await lab.pass(5_000);
+	expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+	return { lab, alpha, beta, a, w, aId: alpha.id(Thing, "a") };
+}
+
+/** A restore has lost `a`. */
+async function lost() {
+	const all = await owned();
+	const { lab, alpha, beta } = all;
+	const { uid } = (await restore(lab, alpha)).info;
+	const operators = operatorsOf(lab, beta);
+	const missing = await operators.missing(uid);
+	expect(missing).toHaveLength(1);
+	const keep = () => operators.settle(uid, Action.KEEP, missing);
+	return { ...all, uid, keep };
+}
+
+/** The resource `w` and its shadow, as they are stored. */
+async function backupOf(lab: Lab, deployment: LabDeployment) {
+	const id = deployment.id(Widget, "w");
+	const shadow = await readShadow(deployment.backend, shadowName(lab.keyOf(deployment, id)));
+	return [await deployment.read(id), shadow?.resource].filter((each) => each !== undefined);
+}
+
+describe("owners that a restore has lost", () => {
+	it.each([false, true])(
+		"stay held when the deployment of what they own is restored too (kept by operators: %s)",
+		async (isKept) => {
+			const { lab, beta, w, uid, keep } = await lost();
+			if (isKept) {
+				expect(await keep()).toEqual(["SETTLED"]);
+			}
+			await lab.pass(120_000);
+			const after = await restore(lab, beta, await backupOf(lab, beta));
+			await lab.pass(120_000);
+			expect(await after.read(w)).toBeDefined();
+			expect(await operatorsOf(lab, after).missing(uid)).toMatchObject([{ isKept }]);
+		},
+	);
+
+	it("are held if the deployment of what they own was restored before it could notice", async () => {
+		const { lab, alpha, beta, w } = await owned();
+		const backup = await backupOf(lab, beta);
+		beta.crash();
+		const { uid } = (await restore(lab, alpha)).info;
+		const after = await restore(lab, beta, backup);
+		await lab.pass(120_000);
+		expect(await after.read(w)).toBeDefined();
+		expect(await operatorsOf(lab, after).missing(uid)).toHaveLength(1);
+	});
+
+	it("are not those that were deleted after what they own was backed up, while their deployment stays", async () => {
+		const { lab, alpha, beta, w, aId } = await owned();
+		const backup = await backupOf(lab, beta);
+		await lab.run(alpha.delete(aId));
+		await lab.pass(60_000);
+		expect(await alpha.read(aId)).toBeUndefined();
+		const after = await restore(lab, beta, backup);
+		await lab.pass(120_000);
+		expect(await after.read(w)).toBeUndefined();
+	});
+});
