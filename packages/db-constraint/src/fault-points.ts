@@ -49,6 +49,7 @@ export type FaultName =
 	| "forget a report of a release during a query"
 	| "forget deletions that wait"
 	| "forget the deletions that are reported"
+	| "forget the deployment of an owner when a flag changes"
 	| "forget the number of a follower that references nothing"
 	| "forget what a restored registry lacks"
 	| "forget what was lost when a rule changes"

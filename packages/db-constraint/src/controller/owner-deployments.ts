@@ -32,7 +32,7 @@ export function ownerDeployment(
  * a restore has lost it: had it been deleted before, the ownee would have been told.
  *
  * Invariant: a record with a deployment, and without an answer that the owner is not valid, was valid. It need not say so any
- * longer: a restore of this deployment takes that back, so that the owner is queried again.
+ * longer: a restore of this deployment, or a write of other flags, takes that back, so that the owner is queried again.
  */
 export function isInherited(
 	context: Context,

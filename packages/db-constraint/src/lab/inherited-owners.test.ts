@@ -9,10 +9,12 @@ import { readShadow } from "../shadow/shadow-records.ts";
 import type { Lab, LabDeployment } from "./lab.fixture.ts";
 import { thing, widget } from "./things.fixture.ts";
 
+type Flags = Partial<Pick<Resource["ownerReferences"][number], "unsetOnDelete">>;
+
 /** The widget `w`, which the resource owns. */
-function ownedBy({ id }: Resource): Resource {
+function ownedBy({ id }: Resource, flags: Flags = {}): Resource {
 	const { type, tenancy, name = "", uid = "" } = id ?? {};
-	const init = { name, uid, region: "r1" };
+	const init = { name, uid, region: "r1", ...flags };
 	const reference = create(OwnerReferenceSchema, {
 		...init,
 		...(type && { type }),
@@ -22,19 +24,19 @@ function ownedBy({ id }: Resource): Resource {
 }
 
 /** The thing `a` owns the widget `w` of another deployment, which has recorded that this is valid. */
-async function owned() {
+async function owned(flags: Flags = {}) {
 	const { lab, alpha, beta } = await startBoth();
 	const a = await lab.run(alpha.write(thing("a")));
 	const w = beta.id(Widget, "w");
-	await lab.run(beta.write(ownedBy(a)));
+	await lab.run(beta.write(ownedBy(a, flags)));
 	await lab.pass(5_000);
 	expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
 	return { lab, alpha, beta, a, w, aId: alpha.id(Thing, "a") };
 }
 
 /** A restore has lost `a`. */
-async function lost() {
-	const all = await owned();
+async function lost(flags: Flags = {}) {
+	const all = await owned(flags);
 	const { lab, alpha, beta } = all;
 	const { uid } = (await restore(lab, alpha)).info;
 	const operators = operatorsOf(lab, beta);
@@ -87,5 +89,33 @@ describe("owners that a restore has lost", () => {
 		const after = await restore(lab, beta, backup);
 		await lab.pass(120_000);
 		expect(await after.read(w)).toBeUndefined();
+	});
+
+	it.each([
+		[true, false, false],
+		[true, false, true],
+		[false, true, false],
+	])(
+		"stay held when users change unset_on_delete from %s to %s (kept by operators: %s)",
+		async (before, unsetOnDelete, isKept) => {
+			const { lab, beta, a, w, uid, keep } = await lost({ unsetOnDelete: before });
+			if (isKept) {
+				expect(await keep()).toEqual(["SETTLED"]);
+			}
+			await lab.run(beta.write(ownedBy(a, { unsetOnDelete })));
+			await lab.pass(120_000);
+			expect((await beta.read(w))?.ownerReferences).toHaveLength(1);
+			expect(await operatorsOf(lab, beta).missing(uid)).toMatchObject([{ isKept }]);
+		},
+	);
+
+	it("are held if users change a flag before the restore is noticed", async () => {
+		const { lab, alpha, beta, a, w } = await owned({ unsetOnDelete: true });
+		alpha.crash();
+		await lab.run(beta.write(ownedBy(a, { unsetOnDelete: false })));
+		const { uid } = (await restore(lab, alpha)).info;
+		await lab.pass(120_000);
+		expect(await beta.read(w)).toBeDefined();
+		expect(await operatorsOf(lab, beta).missing(uid)).toHaveLength(1);
 	});
 });

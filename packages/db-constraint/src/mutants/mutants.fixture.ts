@@ -474,6 +474,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are held if the deployment of what they own was restored before it could notice",
 		},
 	},
+	"forget the deployment of an owner when a flag changes": {
+		rule: "Other flags of an owner reference do not undo that its owner was valid.",
+		test: {
+			file: "lab/inherited-owners.test.ts",
+			name: "are held if users change a flag before the restore is noticed",
+		},
+	},
 	"query a deployment that was taken over": {
 		rule: "Once a successor was relied on, its predecessor is not queried.",
 		test: {

@@ -6,6 +6,7 @@ import {
 	type ResourceKey,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { defaultTenancyUnit, hasNamespace, hasPartition } from "@plinth/resource";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { keyOf, keyString } from "../shadow/resource-key.ts";
 import { sameTarget } from "../shadow/shadow.ts";
@@ -66,17 +67,27 @@ export function metaOwnersOf(
 	return [...owners.values()].map((owner) => withKnownState(owner, before));
 }
 
+/**
+ * Verdicts about a reference with other flags don't count: the owner is queried again. The deployment that has said that it
+ * is valid still decides, and what a restore has lost is still held.
+ */
 function withKnownState(owner: MetaOwner, before: readonly MetaOwner[]): MetaOwner {
-	const known = before.find(
+	const same = before.filter((each) => sameOwner(each, owner));
+	const known = same.find(
 		(each) =>
-			sameOwner(each, owner) &&
 			each.requiresOwnerReference === owner.requiresOwnerReference &&
 			each.unsetOnDelete === owner.unsetOnDelete,
 	);
 	const { version } = owner;
-	return known === undefined || known.version === version
-		? (known ?? owner)
-		: { ...known, version };
+	if (known !== undefined) {
+		return known.version === version ? known : { ...known, version };
+	}
+	const valid = same.find((each) => each.notValidAnswers === 0 && each.deploymentUid !== "");
+	if (valid === undefined || isPlanted("forget the deployment of an owner when a flag changes")) {
+		return owner;
+	}
+	const { deploymentUid, missing } = valid;
+	return { ...owner, deploymentUid, ...(missing && { missing }) };
 }
 
 /** Whether two records name the same incarnation. */
