@@ -41,6 +41,7 @@ export type FaultName =
 	| "establish references to copies"
 	| "establish without recording the types"
 	| "fail where the address of another server is malformed"
+	| "fill in the tenancy of an owner by its type alone"
 	| "follow a meta deployment at an address that was corrected"
 	| "follow no deployment whose shard was gained"
 	| "foretell that what has lost its owners stays"

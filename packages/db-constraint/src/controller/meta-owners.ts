@@ -14,7 +14,7 @@
 
 import { create, equals } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { OwnerReference, Resource } from "@plinth/proto";
+import type { Resource } from "@plinth/proto";
 import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import {
 	Lifecycle,
@@ -33,7 +33,7 @@ import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { compareApiVersions } from "../schema/api-versions.ts";
 import { ownerKey, sameOwner } from "../schema/owner-references.ts";
-import { type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
+import { nameOfKey } from "../shadow/resource-key.ts";
 import { sameTarget, shadowName } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { updateShadow } from "../shadow/shadow-update.ts";
@@ -240,7 +240,7 @@ export class MetaOwners {
 		}
 		let rewritten = false;
 		const ownerReferences = resource.ownerReferences.map((reference) => {
-			const owner = this.#ownerKey(reference);
+			const owner = ownerKey(this.#context, reference, stored.shadow.metaOwners);
 			const isRecorded = (each: MetaOwner) =>
 				each.ownerUid === reference.uid && sameTarget(each.owner, owner);
 			const { deploymentUid = "" } = stored.shadow.metaOwners.find(isRecorded) ?? {};
@@ -269,11 +269,6 @@ export class MetaOwners {
 			}
 			throw failure;
 		}
-	}
-
-	#ownerKey(reference: OwnerReference): KeyLike {
-		const { descriptor, environment } = this.#context;
-		return ownerKey(reference, environment.self.region, descriptor);
 	}
 
 	/** Queries one owner, if that is due. */
@@ -459,7 +454,9 @@ export class MetaOwners {
 			return done;
 		}
 		const left = resource.ownerReferences.filter(
-			(each) => each.uid !== owner.ownerUid || !sameTarget(this.#ownerKey(each), owner.owner),
+			(each) =>
+				each.uid !== owner.ownerUid ||
+				!sameTarget(ownerKey(this.#context, each, seen.shadow.metaOwners), owner.owner),
 		);
 		if (left.length === resource.ownerReferences.length) {
 			return done;

@@ -319,7 +319,7 @@ class HolderSettlement {
 			return;
 		}
 		const ownerReferences = resource.ownerReferences.filter((each) => {
-			const key = ownerKey(each, environment.self.region, descriptor);
+			const key = ownerKey(this.#context, each, stored.shadow.metaOwners);
 			const isOf = ({ ownerUid, owner }: MetaOwner) =>
 				ownerUid === each.uid && sameTarget(owner, key);
 			return ![...owners.keys()].some(isOf);

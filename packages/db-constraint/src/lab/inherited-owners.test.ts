@@ -1,6 +1,7 @@
 /** Owners that were valid for a deployment which has a successor. */
 import { create } from "@bufbuild/protobuf";
 import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
+import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { Action, operatorsOf, restore, startBoth } from "../deployments/settling.fixture.ts";
@@ -108,6 +109,24 @@ describe("owners that a restore has lost", () => {
 			expect(await operatorsOf(lab, beta).missing(uid)).toMatchObject([{ isKept }]);
 		},
 	);
+
+	it("are removed as operators decide, though a release no longer registers the type that fills in their tenancy", async () => {
+		const { lab, alpha, beta, a, w } = await owned();
+		const reference = ownedBy(a, { unsetOnDelete: true });
+		for (const each of reference.ownerReferences) {
+			each.tenancy = tenancyOf({});
+		}
+		await lab.run(beta.write(reference));
+		await lab.pass(5_000);
+		beta.crash();
+		Object.assign(beta.spec, { foreignTypes: [] });
+		await lab.run(beta.start());
+		const { uid } = (await restore(lab, alpha)).info;
+		const operators = operatorsOf(lab, beta);
+		const missing = await operators.missing(uid);
+		expect(await operators.settle(uid, Action.UNSET, missing)).toEqual(["SETTLED"]);
+		expect((await beta.read(w))?.ownerReferences).toEqual([]);
+	});
 
 	it("are held if users change a flag before the restore is noticed", async () => {
 		const { lab, alpha, beta, a, w } = await owned({ unsetOnDelete: true });

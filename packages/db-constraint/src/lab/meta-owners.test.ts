@@ -469,6 +469,30 @@ describe("owners in other deployments", () => {
 		expect(await read(alpha, a)).toBeUndefined();
 	});
 
+	it("keeps the full name of a recorded owner when a release no longer registers its type", async () => {
+		const { lab, alpha, beta, a, w, uid } = await twoServices();
+		await lab.run(beta.write(owned({ owner: { ...a, tenancy: tenancyOf({}) }, uid })));
+		await lab.pass(5_000);
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([{ valid: true }]);
+		beta.crash();
+		Object.assign(beta.spec, { foreignTypes: [] });
+		await lab.run(beta.start());
+		await lab.pass(60_000);
+		await lab.run(beta.write(owned({ owner: { ...a, tenancy: tenancyOf({}) }, uid })));
+		expect((await beta.shadow(w))?.metaOwners).toMatchObject([
+			{ valid: true, owner: { partition: "default", namespace: "default" } },
+		]);
+		lab.announce(alpha, "v2");
+		await lab.pass(5_000);
+		expect((await read(beta, w))?.ownerReferences).toMatchObject([
+			{ type: { groupVersion: "v2" } },
+		]);
+		await lab.run(alpha.delete(a));
+		await lab.pass(300_000);
+		expect(await read(alpha, a)).toBeUndefined();
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
 	it("gives up an owner that does not reference the ownee, if that is required", async () => {
 		const { lab, beta, a, w, uid } = await twoServices();
 		await lab.run(beta.write(owned({ owner: a, uid, requiresOwnerReference: true })));

@@ -481,6 +481,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are held if users change a flag before the restore is noticed",
 		},
 	},
+	"fill in the tenancy of an owner by its type alone": {
+		rule: "An owner that is recorded keeps its name when a release no longer registers its type.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "keeps the full name of a recorded owner when a release no longer registers its type",
+		},
+	},
 	"query a deployment that was taken over": {
 		rule: "Once a successor was relied on, its predecessor is not queried.",
 		test: {

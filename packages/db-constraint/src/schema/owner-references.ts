@@ -11,22 +11,26 @@ import type { ConstraintContext } from "../node/constraint-context.ts";
 import { keyOf, keyString } from "../shadow/resource-key.ts";
 import { sameTarget } from "../shadow/shadow.ts";
 import { compareApiVersions } from "./api-versions.ts";
-import type { ServiceDescriptor } from "./service-descriptor.ts";
+
+type Context = Pick<ConstraintContext, "descriptor" | "environment">;
 
 /**
  * The key of an owner. An empty region is the own one. An empty partition or namespace is the default one if
- * the owner's type is known.
+ * the owner's type is known, or if it is recorded with that: a release that does not register the type any longer must
+ * find the same owner.
+ *
+ * @param recorded - the owners that the shadow of the resource has.
  */
 export function ownerKey(
-	{ type, tenancy, name, region }: OwnerReference,
-	ownRegion: string,
-	descriptor?: Pick<ServiceDescriptor, "typeOf">,
+	{ descriptor, environment }: Context,
+	{ type, tenancy, name, region, uid }: OwnerReference,
+	recorded: readonly MetaOwner[],
 ): ResourceKey {
-	const known = type && descriptor?.typeOf(type);
+	const known = type && descriptor.typeOf(type);
 	const { partition = "", namespace = "" } = tenancy ?? {};
 	const inPartition = known !== undefined && hasPartition(known.scope);
 	const inNamespace = known !== undefined && hasNamespace(known.scope);
-	return keyOf(
+	const key = keyOf(
 		{
 			...(type && { type }),
 			tenancy: {
@@ -35,7 +39,24 @@ export function ownerKey(
 			},
 			name,
 		},
-		region || ownRegion,
+		region || environment.self.region,
+	);
+	if (known !== undefined || isPlanted("fill in the tenancy of an owner by its type alone")) {
+		return key;
+	}
+	const same = recorded.find(({ owner, ownerUid }) => ownerUid === uid && isFilledIn(owner, key));
+	return same?.owner ?? key;
+}
+
+/** Whether a key is another one, of which an empty partition or namespace may be the default one. */
+function isFilledIn(filled: ResourceKey | undefined, key: ResourceKey): boolean {
+	const { partition = "", namespace = "" } = filled ?? {};
+	const fits = (unit: string, empty: string) =>
+		unit === empty || (unit === defaultTenancyUnit && empty === "");
+	return (
+		fits(partition, key.partition) &&
+		fits(namespace, key.namespace) &&
+		sameTarget(filled, { ...key, partition, namespace })
 	);
 }
 
@@ -44,13 +65,13 @@ export function ownerKey(
  * references to one incarnation become one record, with the most lenient flags and the oldest version.
  */
 export function metaOwnersOf(
-	{ descriptor, environment }: Pick<ConstraintContext, "descriptor" | "environment">,
+	context: Context,
 	resource: Resource,
 	before: readonly MetaOwner[],
 ): MetaOwner[] {
 	const owners = new Map<string, MetaOwner>();
 	for (const reference of resource.ownerReferences) {
-		const owner = ownerKey(reference, environment.self.region, descriptor);
+		const owner = ownerKey(context, reference, before);
 		const { uid: ownerUid, requiresOwnerReference, unsetOnDelete } = reference;
 		const version = reference.type?.groupVersion ?? "";
 		const text = `${ownerUid} ${keyString(owner)}`;
