@@ -103,6 +103,7 @@ export type FaultName =
 	| "report only what this server has read"
 	| "report releases to each deployment once"
 	| "report to a successor in one attempt"
+	| "report to a successor that lacks holders of its owners"
 	| "respond to calls that are meant for another deployment"
 	| "retry a waiting deletion with each change of its name"
 	| "revert DELETING"

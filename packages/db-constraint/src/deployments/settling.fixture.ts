@@ -10,16 +10,19 @@ import {
 import type { Caller } from "@plinth/resource";
 import type { StorageBackend } from "@plinth/storage";
 import { Thing, Widget } from "../../testdata/types.ts";
-import { Lab, type LabDeployment } from "../lab/lab.fixture.ts";
+import { Lab, type LabDeployment, type TransportDecorator } from "../lab/lab.fixture.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { createDeploymentService } from "./deployment-service.ts";
 
 /** A deployment of things and one of widgets, which may reference them. */
 export async function startBoth(
-	options: { readonly decorate?: (backend: StorageBackend) => StorageBackend } = {},
+	options: {
+		readonly decorate?: (backend: StorageBackend) => StorageBackend;
+		readonly transport?: TransportDecorator;
+	} = {},
 ) {
-	const lab = new Lab(1);
+	const lab = new Lab(1, {}, options.transport);
 	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
 	const beta = await lab.add(
 		{ name: "beta", service: "beta", region: "r1", types: [Widget], foreignTypes: [Thing] },
@@ -33,13 +36,14 @@ export async function restore(
 	lab: Lab,
 	deployment: LabDeployment,
 	resources: readonly Resource[] = [],
+	noticedMs = 60_000,
 ): Promise<LabDeployment> {
 	const restored = await lab.succeed(deployment, resources);
 	const { context } = restored.current.constraints;
 	await lab.run(reestablishOwnReferences(context, new AbortController().signal));
 	Object.assign(restored.info, { established: true });
 	lab.changed();
-	await lab.pass(60_000);
+	await lab.pass(noticedMs);
 	return restored;
 }
 

@@ -1,5 +1,6 @@
 /** Owners that were valid for a deployment which has a successor. */
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
 import { tenancyOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
@@ -7,8 +8,9 @@ import { Thing, Widget } from "../../testdata/types.ts";
 import { Action, operatorsOf, restore, startBoth } from "../deployments/settling.fixture.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
-import type { Lab, LabDeployment } from "./lab.fixture.ts";
-import { thing, widget } from "./things.fixture.ts";
+import { readDeploymentRecord } from "../succession/deployment-record.ts";
+import type { Lab, LabDeployment, TransportDecorator } from "./lab.fixture.ts";
+import { hooked, thing, widget } from "./things.fixture.ts";
 
 type Flags = Partial<Pick<Resource["ownerReferences"][number], "unsetOnDelete">>;
 
@@ -25,8 +27,8 @@ function ownedBy({ id }: Resource, flags: Flags = {}): Resource {
 }
 
 /** The thing `a` owns the widget `w` of another deployment, which has recorded that this is valid. */
-async function owned(flags: Flags = {}) {
-	const { lab, alpha, beta } = await startBoth();
+async function owned(flags: Flags = {}, transport?: TransportDecorator) {
+	const { lab, alpha, beta } = await startBoth({ ...(transport && { transport }) });
 	const a = await lab.run(alpha.write(thing("a")));
 	const w = beta.id(Widget, "w");
 	await lab.run(beta.write(ownedBy(a, flags)));
@@ -136,5 +138,57 @@ describe("owners that a restore has lost", () => {
 		await lab.pass(120_000);
 		expect(await beta.read(w)).toBeDefined();
 		expect(await operatorsOf(lab, beta).missing(uid)).toHaveLength(1);
+	});
+});
+
+describe("owners that a restored deployment has", () => {
+	it("are not deleted there before their holders have told it what they own", async () => {
+		let failing = false;
+		const transport = hooked(async (method) => {
+			if (failing && method === "CheckMetaOwners") {
+				throw new ConnectError("lost", Code.Unavailable);
+			}
+		});
+		const { lab, alpha, beta, a, w, aId } = await owned({}, transport);
+		failing = true;
+		const restored = await restore(lab, alpha, [a]);
+		await expect(lab.run(restored.delete(aId))).rejects.toThrow("nothing can be deleted yet");
+		failing = false;
+		await lab.pass(60_000);
+		await lab.run(restored.delete(aId));
+		await lab.pass(300_000);
+		expect(await restored.read(aId)).toBeUndefined();
+		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("are told to it again if it could not say whether it has them", async () => {
+		let isUnknown = false;
+		const { lab, alpha, beta, a, w, aId } = await owned({}, (transport) => ({
+			stream: (...args) => transport.stream(...args),
+			unary(method, signal, timeoutMs, header, input, ...rest) {
+				const isAsked = method.name === "CheckMetaOwners" && isUnknown;
+				const sent = isAsked ? Object.assign({}, input, { ownerships: [] }) : input;
+				return transport.unary(method, signal, timeoutMs, header, sent, ...rest);
+			},
+		}));
+		isUnknown = true;
+		const restored = await restore(lab, alpha, [a], 10_000);
+		await expect(lab.run(restored.delete(aId))).rejects.toThrow("nothing can be deleted yet");
+		isUnknown = false;
+		await lab.pass(10_000);
+		await lab.run(restored.delete(aId));
+		await lab.pass(300_000);
+		expect(await restored.read(aId)).toBeUndefined();
+		expect(await beta.read(w)).toBeUndefined();
+	});
+
+	it("delay a report no longer than a while if their deployment does not know their type", async () => {
+		const { lab, alpha, beta, a, w } = await owned();
+		Object.assign(alpha.spec, { types: [Widget] });
+		const restored = await restore(lab, alpha, [a]);
+		await lab.pass(60_000);
+		const record = await readDeploymentRecord(restored.backend);
+		expect(record?.establishedBy).toEqual([beta.info.uid]);
+		expect(await beta.read(w)).toBeDefined();
 	});
 });

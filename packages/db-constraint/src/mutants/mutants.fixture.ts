@@ -474,6 +474,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are held if the deployment of what they own was restored before it could notice",
 		},
 	},
+	"report to a successor that lacks holders of its owners": {
+		rule: "A successor deletes no owner before the holders that its predecessor has confirmed have told it so.",
+		test: {
+			file: "lab/inherited-owners.test.ts",
+			name: "are not deleted there before their holders have told it what they own",
+		},
+	},
 	"forget the deployment of an owner when a flag changes": {
 		rule: "Other flags of an owner reference do not undo that its owner was valid.",
 		test: {

@@ -28,6 +28,7 @@ import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
 import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
+import { claimOwners } from "./claimed-owners.ts";
 import { hasGivenUp, readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
 import { predecessorsOf, responsibleUid } from "./successors.ts";
 
@@ -60,7 +61,7 @@ export async function reestablishOwnReferences(
 	}
 	try {
 		await revertStates(context);
-		await reestablish(context, { reestablish: () => true }, signal);
+		await reestablish(context, await storedShadows(context), { reestablish: () => true }, signal);
 	} catch (failure) {
 		if (hasUid(await readDeploymentRecord(backend))) {
 			throw failure;
@@ -102,7 +103,8 @@ async function revertStates(context: ConstraintContext): Promise<void> {
 }
 
 /**
- * Re-establishes the references of this deployment to a successor, and reports that.
+ * Re-establishes the references of this deployment to a successor, tells it which of its resources own some of this
+ * deployment, and reports that.
  *
  * @throws Refused or ConnectError Unavailable if the successor can't be reached. Retry.
  */
@@ -130,7 +132,11 @@ export async function establishWithSuccessor(
 		const isNowhere = service !== undefined && deploymentUid === "";
 		return isNowhere || mayHaveSucceeded(environment, successor, deploymentUid, region);
 	};
-	await reestablish(context, { reestablish: concerns, successor }, signal);
+	const shadows = await storedShadows(context);
+	await reestablish(context, shadows, { reestablish: concerns, successor }, signal);
+	if (!isPlanted("report to a successor that lacks holders of its owners")) {
+		await claimOwners(context, shadows, successor, signal);
+	}
 	await environment
 		.client(successor.uid)
 		.reportEstablished(
@@ -160,10 +166,11 @@ function mayHaveSucceeded(
 
 async function reestablish(
 	context: ConstraintContext,
+	shadows: readonly Resource[],
 	derivation: Derivation,
 	signal: AbortSignal,
 ): Promise<void> {
-	for (const resource of await storedShadows(context)) {
+	for (const resource of shadows) {
 		await context.runtime.scheduler.turn();
 		signal.throwIfAborted();
 		const shadow = shadowOf(resource)?.shadow;
