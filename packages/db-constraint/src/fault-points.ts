@@ -104,6 +104,7 @@ export type FaultName =
 	| "report releases to each deployment once"
 	| "report to a successor in one attempt"
 	| "report to a successor that lacks holders of its owners"
+	| "report to one of several successors"
 	| "respond to calls that are meant for another deployment"
 	| "retry a waiting deletion with each change of its name"
 	| "revert DELETING"

@@ -265,6 +265,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		seed: 7,
 		options: ["--losses", "1"],
 	},
+	"report to one of several successors": {
+		rule: "A deployment reports to a successor only while no other one is responsible for what that has taken over.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "is told nothing if another deployment claims its predecessor before it would be, as that one may be deleted",
+		},
+	},
 	"take references for established under another uid": {
 		rule: "What was established under a uid that was given up is established again.",
 		test: {

@@ -115,6 +115,42 @@ describe("a deployment whose storage was restored", () => {
 		expect((await readDeploymentRecord(backend))?.establishedBy).toEqual([]);
 	});
 
+	it.each(["before", "while"])(
+		"is told nothing if another deployment claims its predecessor %s it would be, as that one may be deleted",
+		async (when) => {
+			let isStored = true;
+			const { lab, alpha, beta, a, target } = await referenced((backend) =>
+				decorateBackend(backend, {
+					async list(query, options) {
+						if (!isStored && query.namePrefix === "s-") {
+							isStored = true;
+							lab.deployments.set("claimant", claimant);
+						}
+						return backend.list(query, options);
+					},
+				}),
+			);
+			const spec = { ...alpha.spec, name: "claimant", uid: newUlid(lab.runtime) };
+			const claimant = new LabDeployment(lab, spec, alpha.backend, {});
+			Object.assign(claimant.info, { predecessorUid: alpha.info.uid });
+			if (when === "before") {
+				lab.deployments.set("claimant", claimant);
+			}
+			isStored = when === "before";
+			const after = await lab.succeed(alpha, [target]);
+			await lab.run(establishOwn(after));
+			await lab.pass(60_000);
+			expect([...lab.deployments.keys()]).toContain("claimant");
+			expect((await readDeploymentRecord(after.backend))?.establishedBy).toEqual([]);
+
+			lab.deployments.delete("claimant");
+			await expect(lab.run(after.delete(a))).rejects.toThrow("waits for beta in r1");
+			await lab.pass(60_000);
+			expect((await readDeploymentRecord(after.backend))?.establishedBy).toEqual([beta.info.uid]);
+			await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+		},
+	);
+
 	it("waits for disabled deployments too, which may have references", async () => {
 		const { lab, alpha, beta, a, target } = await referenced();
 		const after = await lab.succeed(alpha, [target]);

@@ -106,7 +106,8 @@ async function revertStates(context: ConstraintContext): Promise<void> {
  * Re-establishes the references of this deployment to a successor, tells it which of its resources own some of this
  * deployment, and reports that.
  *
- * @throws Refused or ConnectError Unavailable if the successor can't be reached. Retry.
+ * @throws Refused or ConnectError Unavailable if the successor can't be reached, or another deployment is responsible for
+ *   what it has taken over. Retry.
  */
 export async function establishWithSuccessor(
 	context: ConstraintContext,
@@ -114,10 +115,12 @@ export async function establishWithSuccessor(
 	signal: AbortSignal,
 ): Promise<void> {
 	const { descriptor, dropped, environment, guards, limits } = context;
+	const predecessors = predecessorsOf(environment, successor);
+	assertResponsible(environment, successor, predecessors);
 	// A write in progress, or a delayed one, may have established its references with a predecessor; one of a server that
 	// does not know the successor yet still may. The record fails all of these, and the guards those of servers whose
 	// version does not assert it.
-	for (const uid of predecessorsOf(environment, successor)) {
+	for (const uid of predecessors) {
 		await dropped.succeed(uid, successor.uid);
 	}
 	await guards.changeAll();
@@ -125,6 +128,7 @@ export async function establishWithSuccessor(
 		region === successor.region && (service || environment.self.service) === successor.service;
 	// What another deployment of the place stores stays there: it need not even respond.
 	const concerns = ({ group, region }: KeyLike, deploymentUid: string) => {
+		assertResponsible(environment, successor, predecessors);
 		const service = descriptor.serviceOfGroup(group);
 		if (service !== undefined && !isThere(service, region)) {
 			return false;
@@ -143,6 +147,28 @@ export async function establishWithSuccessor(
 			{ route: routeTo(context, successor.uid) },
 			{ timeoutMs: limits.callTimeoutMs },
 		);
+}
+
+/**
+ * Invariant: what concerns a successor is decided while it is responsible for all that it has taken over. While another
+ * deployment is, nothing seems to concern it, though all of that does again once the other one is deleted.
+ *
+ * @throws Refused Unavailable if another deployment is.
+ */
+function assertResponsible(
+	environment: Environment,
+	successor: DeploymentInfo,
+	predecessors: Iterable<string>,
+): void {
+	for (const uid of predecessors) {
+		const responsible = responsibleUid(environment, uid);
+		if (responsible !== successor.uid && !isPlanted("report to one of several successors")) {
+			throw new Refused(
+				Code.Unavailable,
+				`nothing was reported to deployment ${successor.uid}: deployment ${responsible} has taken over from deployment ${uid} too`,
+			);
+		}
+	}
 }
 
 /**
