@@ -120,6 +120,7 @@ export type FaultName =
 	| "take the record of a server as it was a while ago"
 	| "take the types of an earlier schema of a follower"
 	| "take what another field has lost"
+	| "take what another field holds"
 	| "take what another reference of the target holds"
 	| "treat not known as not valid"
 	| "wait for a change after a conflict"

@@ -64,13 +64,14 @@ export class ReferenceAuthorization {
 		return this.#stored === undefined || (known === undefined && !this.names(reference));
 	}
 
+	/** The references of the stored resource, by the active schema. */
+	get stored(): readonly LocatedReference[] {
+		return this.#stored === undefined ? [] : locateReferences(this.#context, this.#stored);
+	}
+
 	/** Whether the stored resource has the reference, by the active schema. */
 	names(reference: LocatedReference): boolean {
-		const stored = this.#stored;
-		if (stored === undefined) {
-			return false;
-		}
-		this.#named ??= new Set(locateReferences(this.#context, stored).map(targetAndRule));
+		this.#named ??= new Set(this.stored.map(targetAndRule));
 		return this.#named.has(targetAndRule(reference));
 	}
 

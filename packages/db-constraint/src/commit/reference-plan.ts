@@ -57,6 +57,7 @@ import {
 import { assertUid, deploymentRecord } from "../succession/deployment-record.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import type { CommitPlan, ShadowEdit } from "./commit-plan.ts";
+import { HeldReferences } from "./held-references.ts";
 import { ReferenceAuthorization } from "./reference-authorization.ts";
 import { RetryableConflict } from "./retryable-conflict.ts";
 
@@ -122,9 +123,8 @@ interface Planned {
 interface Holder {
 	/** The references that its shadow records. */
 	readonly recorded: RecordedReferences;
+	readonly held: HeldReferences;
 	readonly authorization: ReferenceAuthorization;
-	/** Its references by the active schema. */
-	readonly located: readonly LocatedReference[];
 }
 
 /**
@@ -243,8 +243,9 @@ export class ReferencePlan {
 			}
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
-		for (const reference of this.#inOrder(located, unlocated, recorded)) {
-			const holder = { recorded, authorization, located };
+		const held = new HeldReferences(recorded, () => [...located, ...authorization.stored]);
+		const holder = { recorded, held, authorization };
+		for (const reference of this.#inOrder(located, unlocated, holder)) {
 			const planned = await this.#planOne(reference, holder);
 			if (planned === "foreign") {
 				this.#foreign.push({ ...(await this.#planForeign(reference, holder)), edit });
@@ -267,7 +268,7 @@ export class ReferencePlan {
 	#inOrder(
 		located: readonly LocatedReference[],
 		unlocated: readonly OutgoingReference[],
-		recorded: RecordedReferences,
+		{ recorded, held }: Holder,
 	): readonly LocatedReference[] {
 		// Then the order does not matter.
 		const fits = located.length + unlocated.length <= derivationBatchSize;
@@ -280,11 +281,11 @@ export class ReferencePlan {
 				if (isPlanted("establish again in any order")) {
 					return "rest";
 				}
-				if (this.#mustReestablish(reference, recorded)) {
+				if (this.#mustReestablish(reference, held)) {
 					return "again";
 				}
 				const isEarlier =
-					!recorded.of(reference)?.targetUid && recorded.to(reference.target) !== undefined;
+					!recorded.of(reference)?.targetUid && held.earlierOf(reference) !== undefined;
 				return isEarlier ? "earlier" : "rest";
 			},
 		);
@@ -344,11 +345,11 @@ export class ReferencePlan {
 		reference: LocatedReference,
 		holder: Holder,
 	): Promise<OutgoingReference | "foreign"> {
-		const { recorded, authorization } = holder;
+		const { recorded, held, authorization } = holder;
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
-		const mustReestablish = this.#mustReestablish(reference, recorded);
+		const mustReestablish = this.#mustReestablish(reference, held);
 		const known = inField(reference, recorded.of(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
@@ -383,18 +384,18 @@ export class ReferencePlan {
 			return this.#leftOf(reference, known, holder) ?? unresolved();
 		}
 		if (derives && !isDeploymentKnown(this.#context, reference)) {
-			const held = heldBy(reference, recorded);
-			return held === undefined ? unresolved() : this.#planAbsent(reference, held);
+			const record = held.of(reference);
+			return record === undefined ? unresolved() : this.#planAbsent(reference, record);
 		}
 		return "foreign";
 	}
 
 	async #planForeign(
 		reference: LocatedReference,
-		{ recorded, authorization }: Holder,
+		{ recorded, held: allHeld, authorization }: Holder,
 	): Promise<Omit<PlannedForeign, "edit">> {
-		const held = heldBy(reference, recorded);
-		const isAgain = this.#mustReestablish(reference, recorded);
+		const held = allHeld.of(reference);
+		const isAgain = this.#mustReestablish(reference, allHeld);
 		// Without a derivation, a field may be the first one to reference the target by this rule: that holds nothing yet.
 		const isHeld = isAgain || this.#derivation !== undefined || authorization.names(reference);
 		return {
@@ -414,27 +415,19 @@ export class ReferencePlan {
 	#leftOf(
 		reference: LocatedReference,
 		known: OutgoingReference | undefined,
-		{ recorded, located }: Holder,
+		{ held }: Holder,
 	): OutgoingReference | undefined {
 		if (known !== undefined && known.targetUid !== "") {
 			return known;
 		}
-		const earlier = this.#earlierOf(reference, recorded);
-		if (known === undefined || earlier === undefined) {
-			return known ?? earlier;
+		if (isPlanted("hide what is held behind a missing record") && known !== undefined) {
+			return known;
 		}
-		// What the active schema has too is the record of another reference.
-		const isOther = located.some(
-			({ target, rule }) => rule === earlier.rule && sameTarget(target, reference.target),
-		);
-		return isOther || isPlanted("hide what is held behind a missing record") ? known : earlier;
+		return this.#earlierOf(reference, held) ?? known;
 	}
 
 	/** The record of a reference that is left for later, with the rule of an earlier schema, if it holds a target by that. */
-	#earlierOf(
-		{ target, path }: LocatedReference,
-		recorded: RecordedReferences,
-	): OutgoingReference | undefined {
+	#earlierOf(reference: LocatedReference, held: HeldReferences): OutgoingReference | undefined {
 		if (
 			isPlanted("lose the targets of changed rules between two commits") &&
 			this.#derivation !== undefined
@@ -447,7 +440,7 @@ export class ReferencePlan {
 		) {
 			return undefined;
 		}
-		return recorded.to(target, path);
+		return held.earlierOf(reference);
 	}
 
 	/**
@@ -493,7 +486,7 @@ export class ReferencePlan {
 	 */
 	async #planLocal(
 		reference: LocatedReference,
-		{ recorded, authorization }: Holder,
+		{ recorded, held, authorization }: Holder,
 		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
@@ -535,8 +528,7 @@ export class ReferencePlan {
 			this.#scope.deleted.has(text)
 		) {
 			if (unresolved !== undefined) {
-				const isHeld = recorded.to(target)?.targetUid === uid;
-				return isHeld
+				return held.of(reference)?.targetUid === uid
 					? create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule })
 					: unresolved;
 			}
@@ -702,8 +694,8 @@ export class ReferencePlan {
 		return isFull;
 	}
 
-	#mustReestablish(reference: LocatedReference, recorded: RecordedReferences): boolean {
-		const deploymentUid = heldBy(reference, recorded)?.deploymentUid ?? "";
+	#mustReestablish(reference: LocatedReference, held: HeldReferences): boolean {
+		const deploymentUid = held.of(reference)?.deploymentUid ?? "";
 		return this.#derivation?.reestablish(reference.target, deploymentUid) ?? false;
 	}
 
@@ -754,22 +746,6 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
-}
-
-/**
- * The record of what a reference holds. Another reference of the resource may name the same target, and hold an incarnation
- * of it in another deployment: its record stands in only for a reference that has no target of its own.
- */
-function heldBy(
-	reference: LocatedReference,
-	recorded: RecordedReferences,
-): OutgoingReference | undefined {
-	const { target, path } = reference;
-	if (isPlanted("take what another reference of the target holds")) {
-		return recorded.to(target);
-	}
-	const own = recorded.of(reference);
-	return own?.targetUid ? own : recorded.to(target, path);
 }
 
 /** The records, and those of an earlier schema. Another field may have the same target by the rule of before: that is one. */

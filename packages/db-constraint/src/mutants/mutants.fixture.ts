@@ -649,6 +649,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are reported if another field of the resource has the same target, and is kept",
 		},
 	},
+	"take what another field holds": {
+		rule: "A reference without a target does not take over what another field of the resource holds.",
+		test: {
+			file: "lab/shared-targets.test.ts",
+			name: "takes no part in the deletion of the target, which the other one holds (CASCADE)",
+		},
+	},
 	"take what another reference of the target holds": {
 		rule: "A reference holds the incarnation and the deployment of its own record, whatever others to the same name hold.",
 		test: {

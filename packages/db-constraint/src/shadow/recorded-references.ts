@@ -177,10 +177,14 @@ export class RecordedReferences {
 		}
 	}
 
-	/** The reference to a target, by whatever rule, if it has a uid. Of several, that of the field is preferred. */
-	to(target: KeyLike, path?: string): OutgoingReference | undefined {
-		const all = this.#byTarget.get(keyString(target))?.established ?? [];
-		return all.find((each) => each.path === path) ?? all[0];
+	/** The reference to a target, by whatever rule, if it has a uid. */
+	to(target: KeyLike): OutgoingReference | undefined {
+		return this.allTo(target)[0];
+	}
+
+	/** The references to a target that have a uid. */
+	allTo(target: KeyLike): readonly OutgoingReference[] {
+		return this.#byTarget.get(keyString(target))?.established ?? [];
 	}
 
 	/**
