@@ -232,14 +232,13 @@ async function readToEstablish(
 	const isCopy = target.origin !== undefined && !isPlanted("establish references to copies");
 	if (isCopy && heldUid !== id.uid) {
 		// Its removal would wait for other deployments.
-		throw new ConnectError(
-			`${displayKey(key)} is a copy of a resource of another cluster: only its own deployment can reference it`,
-			Code.FailedPrecondition,
-		);
+		const problem =
+			"is a copy of a resource of another cluster: only its own deployment can reference it";
+		throw refusal(key, heldUid, problem);
 	}
 	const isDeleting = isBeingDeleted(target, stored?.shadow);
 	if (isDeleting && heldUid !== id.uid) {
-		throw beingDeleted(key, heldUid, "is being deleted");
+		throw refusal(key, heldUid, "is being deleted");
 	}
 	const establishment = BigInt(snapshot.version || "0") + 1n;
 	const before = stored?.shadow ?? newShadow(key, id.uid);
@@ -297,7 +296,7 @@ async function tenancyAsserts(
 			continue;
 		}
 		if (isMarkedForDeletion(stored)) {
-			throw beingDeleted(key, heldUid, "is in a tenancy that is being deleted");
+			throw refusal(key, heldUid, "is in a tenancy that is being deleted");
 		}
 		asserts.push([
 			`${stored.id.type?.kind} ${stored.id.name}`,
@@ -307,8 +306,8 @@ async function tenancyAsserts(
 	return asserts;
 }
 
-/** The refusal of a target that is being deleted; if another incarnation is held, it also says that this one is gone. */
-function beingDeleted(key: KeyLike, heldUid: string, problem: string): ConnectError {
+/** The refusal of a target; if another incarnation of it is held, that also says that this one is gone. */
+function refusal(key: KeyLike, heldUid: string, problem: string): ConnectError {
 	const held = heldUid === "" ? "" : `, and the incarnation ${heldUid} of it ${targetIsMissing}`;
 	return new ConnectError(`${displayKey(key)} ${problem}${held}`, Code.FailedPrecondition);
 }
