@@ -123,6 +123,7 @@ export type FaultName =
 	| "take what another field holds"
 	| "take what another reference of the target holds"
 	| "treat not known as not valid"
+	| "try again at once to delete what has lost its owners"
 	| "wait for a change after a conflict"
 	| "write without the fence of the shard";
 

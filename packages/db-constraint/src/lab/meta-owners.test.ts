@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
 import { type Shadow, SourceSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { tenancyOf } from "@plinth/resource";
+import { isMarkedForDeletion, tenancyOf } from "@plinth/resource";
 import {
 	CasFailure,
 	decorateBackend,
@@ -293,6 +293,35 @@ describe("owners in other deployments", () => {
 		await lab.pass(20_000);
 		expect(await read(beta, w)).toBeDefined();
 		await lab.pass(60_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
+
+	it("deletes what has lost its last owner after growing pauses while the storage has no room for that", async () => {
+		let now = () => 0;
+		const attemptedMs: number[] = [];
+		const { lab, beta, a, w } = await twoServices({
+			backend: (backend) =>
+				decorateBackend(backend, {
+					commit: async (mutations, options) => {
+						const isMark = mutations.some(
+							(each) => each.op === "put" && isMarkedForDeletion(each.resource),
+						);
+						if (isMark && attemptedMs.length < 4) {
+							attemptedMs.push(now());
+							throw new Exhausted("too many commits are already waiting");
+						}
+						return backend.commit(mutations, options);
+					},
+				}),
+		});
+		now = () => lab.runtime.clock.monotonic();
+		const lost = owned({ owner: a, uid: "01JDXXXXXXXXXXXXXXXXXXXXXX" });
+		const { id } = await lab.run(beta.write(lost));
+		const ownee = owned({ owner: w, uid: id?.uid ?? "", region: "r2" });
+		await lab.run(beta.write({ ...ownee, id: beta.id(Widget, "ownee") }));
+		await lab.pass(120_000);
+		const [first = Number.NaN, ...others] = attemptedMs;
+		expect(others.map((each) => each - first)).toEqual([2_000, 6_000, 14_000]);
 		expect(await read(beta, w)).toBeUndefined();
 	});
 

@@ -439,6 +439,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "deletes what was written again with an owner that was deleted before a late verdict",
 		},
 	},
+	"try again at once to delete what has lost its owners": {
+		rule: "What has lost its owners and can't be deleted is tried again after growing pauses.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "deletes what has lost its last owner after growing pauses while the storage has no room for that",
+		},
+	},
 	"query the owner of an announced deletion once": {
 		rule: "An owner whose deletion was announced is queried until its deployment responds.",
 		test: {
