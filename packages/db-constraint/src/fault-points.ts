@@ -12,6 +12,7 @@ export type FaultName =
 	| "begin a schema without asserting the followers"
 	| "begin a schema without making it the active one"
 	| "begin passes before the index has caught up"
+	| "believe a predecessor that an owner is valid"
 	| "call the servers at one address as one"
 	| "commit under a uid that was given up"
 	| "complete a restored registry before all have reported"

@@ -50,7 +50,7 @@ import {
 	withCondition,
 } from "./reported-status.ts";
 import { UnknownOwners } from "./unknown-owners.ts";
-import { assertsOfValid } from "./valid-owners.ts";
+import { assertsOfDecided, assertsOfValid } from "./valid-owners.ts";
 
 /** How often an owner must be found not valid before it is considered lost. */
 const notValidNeeded = 3;
@@ -380,7 +380,7 @@ export class MetaOwners {
 	/**
 	 * Records the results of all checks in one change of the shadow. Another deployment that has said that an owner is valid
 	 * knows the uid of this one as a holder: once that is given up, all owners are queried again. So are those whose
-	 * verdict came too late.
+	 * verdict came too late, or from a deployment that was dropped or taken over meanwhile.
 	 *
 	 * @param before - the shadow as it was read before the checks.
 	 * @param guards - the guards of the owners, as they were read before the checks.
@@ -394,6 +394,8 @@ export class MetaOwners {
 		const isHolder = checks.some(({ known }) => known?.valid && known.deploymentUid !== uid);
 		/** Without those whose records have stayed since they were queried. */
 		let nowValid: readonly MetaOwner[] = [];
+		/** The other deployments that have said what is to be recorded as valid. */
+		let decidedBy: readonly string[] = [];
 		let isOutdated = false;
 		const change = ({ shadow, version }: StoredShadow) => {
 			if (shadow.lifecycle === Lifecycle.CHECKING) {
@@ -406,13 +408,29 @@ export class MetaOwners {
 			});
 			const isNowValid = ({ valid }: MetaOwner, i: number) => valid && !shadow.metaOwners[i]?.valid;
 			nowValid = version === before.version ? [] : metaOwners.filter(isNowValid);
-			const isSame = metaOwners.every((each, i) => each === shadow.metaOwners[i]);
-			return isSame ? undefined : { ...shadow, metaOwners };
+			const changed = metaOwners.filter((each, i) => each !== shadow.metaOwners[i]);
+			decidedBy = changed.flatMap(({ valid, missing, deploymentUid }) =>
+				valid && missing === undefined && deploymentUid !== uid ? deploymentUid : [],
+			);
+			return changed.length === 0 ? undefined : { ...shadow, metaOwners };
 		};
 		await updateShadow(this.#context, before.name, change, async (options) => {
-			const asserts = await assertsOfValid(this.#context, before.name, nowValid, guards, options);
-			isOutdated = asserts === undefined;
-			return asserts && [...asserts, ...(isHolder ? await assertUid(this.#context, options) : [])];
+			const unreleased = await assertsOfValid(
+				this.#context,
+				before.name,
+				nowValid,
+				guards,
+				options,
+			);
+			const responsible = await assertsOfDecided(this.#context, decidedBy, options);
+			isOutdated = unreleased === undefined || responsible === undefined;
+			return unreleased && responsible
+				? [
+						...unreleased,
+						...responsible,
+						...(isHolder ? await assertUid(this.#context, options) : []),
+					]
+				: undefined;
 		});
 		if (!isOutdated) {
 			return done;

@@ -62,6 +62,33 @@ export async function assertsOfValid(
 	return elsewhere && [...asserts.values()];
 }
 
+/**
+ * What a commit asserts that records owners in other deployments as valid: none of the deployments that have said so was
+ * dropped or taken over. A successor may not know that this deployment holds the owner, and may have deleted it.
+ *
+ * Owners that a restore has lost are not among these: they are held because a predecessor has said that they are valid.
+ *
+ * @param decidedBy - the uids of the deployments that have said so.
+ * @returns `undefined` if one of them was. Then the owners must be queried again.
+ */
+export async function assertsOfDecided(
+	{ dropped }: Pick<ConstraintContext, "dropped">,
+	decidedBy: readonly string[],
+	{ consistency }: ReadOptions,
+): Promise<readonly Mutation[] | undefined> {
+	if (isPlanted("believe a predecessor that an owner is valid")) {
+		return [];
+	}
+	const asserts = new Map<string, Mutation>();
+	for (const uid of decidedBy) {
+		if (consistency === "strong" ? await dropped.isRefusedNow(uid) : dropped.isRefused(uid)) {
+			return undefined;
+		}
+		asserts.set(uid, dropped.notDropped(uid));
+	}
+	return [...asserts.values()];
+}
+
 /** The asserts of the guards of these owners. `undefined` if a strong read shows that one has changed. */
 async function assertsOfGuards(
 	context: Context,

@@ -12,6 +12,7 @@ import {
 } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
+import { restore } from "../deployments/settling.fixture.ts";
 import { giveUpUid } from "../registry/own-identity.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
@@ -201,6 +202,21 @@ describe("owners in other deployments", () => {
 			expect(await read(beta, w)).toBeUndefined();
 		},
 	);
+
+	it("deletes what has an owner that the successor of its deployment has deleted before a late verdict of the predecessor", async () => {
+		const { decorate, calls, release } = heldVerdicts();
+		const { lab, alpha, beta, a, w, uid } = await twoServices({ transport: decorate });
+		const stored = await read(alpha, a);
+		await lab.run(beta.write(owned({ owner: a, uid })));
+		await lab.pass(500);
+		expect(calls()).toBe(1);
+		const after = await restore(lab, alpha, stored && [stored]);
+		await lab.run(after.delete(a));
+		expect(await read(after, a)).toBeUndefined();
+		release();
+		await lab.pass(300_000);
+		expect(await read(beta, w)).toBeUndefined();
+	});
 
 	it("removes an owner of the same deployment that was deleted before the verdict about another one", async () => {
 		const { decorate, release } = heldVerdicts();

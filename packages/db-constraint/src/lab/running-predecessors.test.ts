@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { OwnerReferenceSchema } from "@plinth/proto";
+import { type ID, OwnerReferenceSchema } from "@plinth/proto";
 import { newUlid, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
@@ -55,6 +55,14 @@ async function knowing<T>(lab: Lab, known: readonly LabDeployment[], run: () => 
 async function startAgain(lab: Lab, before: LabDeployment) {
 	lab.deployments.set(`${before.spec.name}-before`, before);
 	await lab.run(before.start());
+}
+
+/** `o` of beta, with an owner. */
+function ownedBy({ type, name }: ID, uid = "") {
+	const owned = make(Widget, "o", create(WidgetSchema));
+	const owner = { ...(type && { type }), name, uid, region: "r1" };
+	owned.ownerReferences = [create(OwnerReferenceSchema, owner)];
+	return owned;
 }
 
 describe("a deployment that still runs although another one has taken over", () => {
@@ -179,13 +187,7 @@ describe("a deployment that still runs although another one has taken over", () 
 		async ({ isSeen }) => {
 			const { lab, alpha, beta } = await referenced();
 			const { dropped } = beta.current.constraints.context;
-			const owned = make(Widget, "o", create(WidgetSchema));
-			const { type, name } = alpha.id(Thing, "gone");
-			const uid = newUlid(lab.runtime);
-			owned.ownerReferences = [
-				create(OwnerReferenceSchema, { ...(type && { type }), name, uid, region: "r1" }),
-			];
-			await lab.run(beta.write(owned));
+			await lab.run(beta.write(ownedBy(alpha.id(Thing, "gone"), newUlid(lab.runtime))));
 			await lab.pass(20_000);
 			const o = beta.id(Widget, "o");
 			expect((await beta.shadow(o))?.metaOwners).toMatchObject([{ notValidAnswers: 2 }]);
@@ -195,6 +197,25 @@ describe("a deployment that still runs although another one has taken over", () 
 			}
 			await lab.pass(120_000);
 			expect((await beta.read(o))?.ownerReferences).toHaveLength(1);
+		},
+	);
+
+	it.each([
+		{ server: "that has seen the record", isSeen: true },
+		{ server: "that has not", isSeen: false },
+	])(
+		"does not make owners valid once its successor was relied on, by a server $server",
+		async ({ isSeen }) => {
+			const { lab, alpha, beta, a, target } = await referenced();
+			const { dropped } = beta.current.constraints.context;
+			await lab.run(dropped.succeed(alpha.info.uid, "01SUCCESSOR"));
+			if (!isSeen) {
+				dropped.isRefused = () => false;
+			}
+			await lab.run(beta.write(ownedBy(a, target.id?.uid)));
+			await lab.pass(10_000);
+			const { metaOwners } = (await beta.shadow(beta.id(Widget, "o"))) ?? {};
+			expect(metaOwners).toMatchObject([{ valid: false, deploymentUid: "" }]);
 		},
 	);
 });

@@ -425,6 +425,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "does not decide about owners once its successor was relied on, by a server that has not",
 		},
 	},
+	"believe a predecessor that an owner is valid": {
+		rule: "Nothing that a deployment has said about owners counts once it was dropped or taken over.",
+		test: {
+			file: "lab/running-predecessors.test.ts",
+			name: "does not make owners valid once its successor was relied on, by a server that has not",
+		},
+	},
 	"record a holder that was dropped": {
 		rule: "A deployment that was dropped holds no owners.",
 		test: {
