@@ -28,6 +28,7 @@ export type FaultName =
 	| "do not tell followers which servers run"
 	| "drop a source that is absent from the registry view"
 	| "drop a source without compare-and-swap"
+	| "drop a verdict while a deletion is being checked"
 	| "drop on expiry without a query"
 	| "drop tasks while a deletion is being checked"
 	| "drop the own source outside CHECKING"

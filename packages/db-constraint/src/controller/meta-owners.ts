@@ -66,6 +66,12 @@ interface OwnerCheck extends HandlerResult {
 	readonly isUnknown?: boolean;
 }
 
+/** The result of recording what checks have found. */
+interface Recorded extends HandlerResult {
+	/** Whether nothing was recorded, since a deletion of the resource was being checked. */
+	readonly isPostponed?: boolean;
+}
+
 /** See the comment at the top of this file. */
 export class MetaOwners {
 	readonly #context: ConstraintContext;
@@ -73,7 +79,10 @@ export class MetaOwners {
 	readonly #unknown: UnknownOwners;
 	/** The shadows of which the next pass queries all owners. */
 	readonly #checkNext = new Set<string>();
-	/** The owners whose deployments have not responded since then, by shadow. Valid ones too are queried until they do. */
+	/**
+	 * The owners whose deployments have not responded since then, or whose verdict was not recorded, by shadow. Valid ones too
+	 * are queried until it is.
+	 */
 	readonly #unanswered = new Map<string, ReadonlySet<string>>();
 	/** The deployments that have announced the deletion of an owner, by shadow and by uid of the owner. */
 	readonly #announced = new Map<string, Map<string, string>>();
@@ -191,7 +200,8 @@ export class MetaOwners {
 			isUnknown ? itemOf(stored, owner) : [],
 		);
 		this.#unknown.retain(stored.name, new Set(unknown));
-		const left = unknown.filter((item) => all || unanswered?.has(item));
+		const unrecorded = recorded.isPostponed ? open.map((owner) => itemOf(stored, owner)) : unknown;
+		const left = unrecorded.filter((item) => all || unanswered?.has(item));
 		if (left.length > 0 && !isPlanted("query the owner of an announced deletion once")) {
 			this.#unanswered.set(stored.name, new Set(left));
 		} else {
@@ -380,7 +390,9 @@ export class MetaOwners {
 	/**
 	 * Records the results of all checks in one change of the shadow. Another deployment that has said that an owner is valid
 	 * knows the uid of this one as a holder: once that is given up, all owners are queried again. So are those whose
-	 * verdict came too late, or from a deployment that was dropped or taken over meanwhile.
+	 * verdict came too late, or from a deployment that was dropped or taken over meanwhile. While a deletion of the resource is
+	 * being checked, which needs the shadow unchanged, nothing is recorded: the end of that changes the shadow, which triggers
+	 * another pass.
 	 *
 	 * @param before - the shadow as it was read before the checks.
 	 * @param guards - the guards of the owners, as they were read before the checks.
@@ -389,7 +401,7 @@ export class MetaOwners {
 		before: StoredShadow,
 		checks: readonly OwnerCheck[],
 		guards: readonly Mutation[],
-	): Promise<HandlerResult> {
+	): Promise<Recorded> {
 		const { uid } = this.#context.environment.self;
 		const isHolder = checks.some(({ known }) => known?.valid && known.deploymentUid !== uid);
 		/** Without those whose records have stayed since they were queried. */
@@ -397,11 +409,8 @@ export class MetaOwners {
 		/** The other deployments that have said what is to be recorded as valid. */
 		let decidedBy: readonly string[] = [];
 		let isOutdated = false;
+		let isPostponed = false;
 		const change = ({ shadow, version }: StoredShadow) => {
-			if (shadow.lifecycle === Lifecycle.CHECKING) {
-				// A deletion is being checked and needs the shadow unchanged. Its next change triggers another pass.
-				return undefined;
-			}
 			const metaOwners = shadow.metaOwners.map((each) => {
 				const known = checks.find(({ owner }) => sameOwner(owner, each))?.known;
 				return known === undefined || isSameState(each, known) ? each : withState(each, known);
@@ -412,7 +421,8 @@ export class MetaOwners {
 			decidedBy = changed.flatMap(({ valid, missing, deploymentUid }) =>
 				valid && missing === undefined && deploymentUid !== uid ? deploymentUid : [],
 			);
-			return changed.length === 0 ? undefined : { ...shadow, metaOwners };
+			isPostponed = changed.length > 0 && shadow.lifecycle === Lifecycle.CHECKING;
+			return changed.length === 0 || isPostponed ? undefined : { ...shadow, metaOwners };
 		};
 		await updateShadow(this.#context, before.name, change, async (options) => {
 			const unreleased = await assertsOfValid(
@@ -433,11 +443,11 @@ export class MetaOwners {
 				: undefined;
 		});
 		if (!isOutdated) {
-			return done;
+			return isPlanted("drop a verdict while a deletion is being checked") ? done : { isPostponed };
 		}
 		const others = checks.filter(({ known }) => !known?.valid);
-		await this.#record(before, others, guards);
-		return { requeueAfterMs: this.#context.limits.maxRetryDelayMs };
+		const recorded = await this.#record(before, others, guards);
+		return { ...recorded, requeueAfterMs: this.#context.limits.maxRetryDelayMs };
 	}
 
 	/**

@@ -1,7 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ID, OwnerReferenceSchema } from "@plinth/proto";
-import { type Shadow, SourceSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import {
+	Lifecycle,
+	type Shadow,
+	SourceSchema,
+} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion, tenancyOf } from "@plinth/resource";
 import {
 	CasFailure,
@@ -301,6 +305,28 @@ describe("owners in other deployments", () => {
 		expect(failing).toBe(0);
 		expect(beta.failures).toHaveLength(1);
 		expect(calls).toBe(1);
+	});
+
+	it("deletes what an announced owner owned also if the verdict arrives while another deletion of it is checked", async () => {
+		let held = Promise.resolve();
+		const both = await validOwner({
+			transport: hooked((method) => (method === "CheckMetaOwners" ? held : Promise.resolve())),
+		});
+		const { lab, alpha, beta, a, w, announceDeletion } = both;
+		const { version = "" } = (await read(alpha, a)) ?? {};
+		await lab.run(alpha.backend.commit([{ op: "delete", id: a, expectedVersion: version }]));
+		const { promise, resolve: release } = Promise.withResolvers<void>();
+		held = promise;
+		announceDeletion();
+		await lab.pass(500);
+		const become = (lifecycle: Lifecycle) =>
+			changeShadow(both, w, (shadow) => ({ ...shadow, lifecycle }));
+		await become(Lifecycle.CHECKING);
+		release();
+		await lab.pass(100);
+		await become(Lifecycle.ACTIVE);
+		await lab.pass(120_000);
+		expect(await read(beta, w)).toBeUndefined();
 	});
 
 	it("removes a reference to a missing owner only after a grace period, and the resource with the last one", async () => {

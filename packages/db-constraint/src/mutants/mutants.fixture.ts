@@ -460,6 +460,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "queries a valid owner whose deletion was announced until its deployment responds, after growing pauses",
 		},
 	},
+	"drop a verdict while a deletion is being checked": {
+		rule: "What is found out about an announced owner while the shadow is CHECKING is found out again later.",
+		test: {
+			file: "lab/meta-owners.test.ts",
+			name: "deletes what an announced owner owned also if the verdict arrives while another deletion of it is checked",
+		},
+	},
 	"give up an owner before all meta deployments were read": {
 		rule: "An owner is not valid only if all deployments that may store it were queried.",
 		test: {
