@@ -96,6 +96,7 @@ export type FaultName =
 	| "record a holder that was dropped"
 	| "record a late verdict about an owner"
 	| "reference copies by BLOCK"
+	| "refuse a watch whose number finds no room"
 	| "register once with a restored registry"
 	| "register under another uid than the one that is served"
 	| "remove an owner after the deployment that decided was dropped"

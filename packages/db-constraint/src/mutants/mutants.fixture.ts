@@ -614,6 +614,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are not changed by it after a later schema references nothing",
 		},
 	},
+	"refuse a watch whose number finds no room": {
+		rule: "A watch of deletions begins also if the number of the follower's schema can't be stored.",
+		test: {
+			file: "schema/followers.test.ts",
+			name: "may watch a deployment with a full storage that has recorded their types",
+		},
+	},
 	"begin passes before the index has caught up": {
 		rule: "Passes over a gained shard begin once the index has all that was committed before.",
 		test: {

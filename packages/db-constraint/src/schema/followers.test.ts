@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { DeployedSchema } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { decorateBackend, Exhausted } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { oneDeployment } from "../lab/things.fixture.ts";
 import { readFollowers, recordFollower, recordsTypes } from "./followers.ts";
@@ -8,10 +9,23 @@ const v1 = "alpha.v1.Thing";
 const v2 = "alpha.v2.Thing";
 
 async function followers() {
-	const { lab, alpha } = await oneDeployment();
+	let isFull = false;
+	const { lab, alpha } = await oneDeployment({}, (backend) =>
+		decorateBackend(backend, {
+			commit: async (mutations, options) => {
+				if (isFull) {
+					throw new Exhausted("the storage is full");
+				}
+				return backend.commit(mutations, options);
+			},
+		}),
+	);
 	const { context } = alpha.current.constraints;
 	const from = create(DeployedSchema, { uid: "01BETA", service: "beta", region: "r1" });
 	return {
+		fill: () => {
+			isFull = true;
+		},
 		follow: (schema: bigint, ...types: string[]) =>
 			lab.run(recordFollower(context, from, { types, schema })),
 		establish: async (schema: bigint, ...types: string[]) => {
@@ -82,6 +96,15 @@ describe("the followers of a deployment", () => {
 		await establish(2n, v1);
 		await establish(1n, v1);
 		expect(await version()).toBe(before);
+	});
+
+	it("may watch a deployment with a full storage that has recorded their types", async () => {
+		const { fill, follow, types } = await followers();
+		await follow(1n, v1);
+		fill();
+		await follow(2n, v1);
+		await expect(follow(2n, v1, v2)).rejects.toThrow(Exhausted);
+		expect(await types()).toEqual([v1]);
 	});
 
 	it("reference nothing once they name no types", async () => {

@@ -8,7 +8,7 @@ import {
 	type FollowersRecord,
 	FollowersRecordSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Mutation, ReadOptions } from "@plinth/storage";
+import { Exhausted, type Mutation, type ReadOptions } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
@@ -21,8 +21,9 @@ import { putRecord, readRecord, recordId } from "../shadow/shadow-records.ts";
  * it begins to watch deletions. A schema that no longer serves some type becomes active by a commit that asserts the
  * record too: so none of its followers is missed, and an establishment that comes later finds the schema changed.
  *
- * Invariant: the number of a follower is the greatest one of which anything was recorded, also if that changed no types. So
- * a follower that references nothing any longer stays in the record until its deployment is deleted or taken over.
+ * Invariant: the number of a follower is the greatest one of which anything was recorded, also if that changed no types, but
+ * for those that found no room. So a follower that references nothing any longer stays in the record until its deployment
+ * is deleted or taken over.
  */
 const followersRecord = "followers";
 
@@ -68,7 +69,8 @@ export async function recordsTypes(
 
 /**
  * Records all types that a follower references, instead of those that it has referenced before. What an earlier schema of
- * it has sent, and arrives late, changes nothing.
+ * it has sent, and arrives late, changes nothing. If only the number is new, and the storage has no room for that, the
+ * record stays as it is: a follower must not miss deletions because of it.
  *
  * @throws StorageError if the storage can't be read or written.
  */
@@ -91,6 +93,10 @@ export async function recordFollower(
 			await context.backend.commit([putFollower(context, stored, from, { types: all, schema })]);
 			return;
 		} catch (failure) {
+			const isTold = isSame && failure instanceof Exhausted;
+			if (isTold && !isPlanted("refuse a watch whose number finds no room")) {
+				return;
+			}
 			if (!isConflict(failure)) {
 				throw failure;
 			}
