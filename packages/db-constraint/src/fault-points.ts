@@ -81,6 +81,7 @@ export type FaultName =
 	| "leave rules of an earlier schema without a task"
 	| "leave the record of a server that has died"
 	| "let deletions that meet a conflict wait as blocked ones"
+	| "look up all missing targets in a report"
 	| "lose the targets of changed rules in writes of users"
 	| "lose the targets of changed rules between two commits"
 	| "mark without making the shadow DELETING"

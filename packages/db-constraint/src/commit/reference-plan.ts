@@ -373,7 +373,7 @@ export class ReferencePlan {
 		// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
 		const isUnseen =
 			authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference));
-		if (isUnseen || (derives && this.#isForLater(target))) {
+		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
 			return this.#leftOf(reference, known, holder) ?? unresolved();
 		}
 		if (isOwn) {
@@ -697,6 +697,23 @@ export class ReferencePlan {
 	#mustReestablish(reference: LocatedReference, held: HeldReferences): boolean {
 		const deploymentUid = held.of(reference)?.deploymentUid ?? "";
 		return this.#derivation?.reestablish(reference.target, deploymentUid) ?? false;
+	}
+
+	/**
+	 * Whether a report to a successor leaves a reference as it is: another deployment decides about it, and need not respond.
+	 * Where several are found in its place, that is so for one that holds nothing yet.
+	 */
+	#isOfOther(reference: LocatedReference, held: HeldReferences): boolean {
+		const successor = this.#derivation?.successor;
+		if (successor === undefined || isPlanted("look up all missing targets in a report")) {
+			return false;
+		}
+		const { environment } = this.#context;
+		const service = reference.service || environment.self.service;
+		const isFoundElsewhere = () =>
+			held.of(reference) === undefined &&
+			environment.find(service, reference.target.region)?.uid !== successor.uid;
+		return !this.#mustReestablish(reference, held) || isFoundElsewhere();
 	}
 
 	/**

@@ -670,6 +670,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets all references to what it has, though the holder has many others without targets (seed 1)",
 		},
 	},
+	"look up all missing targets in a report": {
+		rule: "A report to a successor needs no other deployment, in which a resource references targets that are missing.",
+		test: {
+			file: "lab/reports-to-successors.test.ts",
+			name: "needs no other deployment, in which a reference of the resource has no target",
+		},
+	},
 	"take what another field has lost": {
 		rule: "A decision of operators to keep a reference is about its field alone.",
 		test: {
