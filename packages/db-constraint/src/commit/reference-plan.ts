@@ -518,7 +518,6 @@ export class ReferencePlan {
 		if (created === undefined && edit.next !== undefined && edit.next.uid !== uid) {
 			throw new RetryableConflict(`${displayKey(target)} was replaced by another incarnation`);
 		}
-		edit.asserted = true;
 		if (edit.next?.lifecycle === Lifecycle.CHECKING) {
 			throw new RetryableConflict(`the deletion of ${displayKey(target)} is being checked`);
 		}
@@ -527,13 +526,18 @@ export class ReferencePlan {
 			edit.next?.lifecycle === Lifecycle.DELETING ||
 			this.#scope.deleted.has(text)
 		) {
-			if (unresolved !== undefined) {
-				return held.of(reference)?.targetUid === uid
-					? create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule })
-					: unresolved;
+			if (unresolved === undefined) {
+				throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
 			}
-			throw refuse(`${path} references ${displayKey(target)}, which is being deleted`);
+			// What is not held takes no room in the commit: it is planned by each of a derivation.
+			if (held.of(reference)?.targetUid !== uid) {
+				return unresolved;
+			}
+			edit.asserted = true;
+			this.#handled.push(text);
+			return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 		}
+		edit.asserted = true;
 		const shadow = edit.next ?? newShadow(target, uid);
 		const source = sourceOf(shadow, environment.self.uid);
 		if (!source?.rules.includes(rule)) {
