@@ -328,8 +328,8 @@ describe("a second deployment of a service in a region, with another storage", (
 		lab.deployments.delete("alpha");
 		const empty = await addEmpty(lab, restored);
 		const { context } = beta.current.constraints;
-		const unrelated = { ...empty.info, predecessorUid: "01JDYYYYYYYYYYYYYYYYYYYYYY" };
-		await lab.run(establishWithSuccessor(context, unrelated, never));
+		Object.assign(empty.info, { predecessorUid: "01JDYYYYYYYYYYYYYYYYYYYYYY" });
+		await lab.run(establishWithSuccessor(context, empty.info, never));
 		const held = { targetUid: target.id?.uid, deploymentUid: alpha.info.uid };
 		expect((await beta.shadow(w))?.outgoing).toMatchObject([held]);
 		await lab.run(establishWithSuccessor(context, restored.info, never));
