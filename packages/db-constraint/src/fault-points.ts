@@ -82,6 +82,7 @@ export type FaultName =
 	| "leave the record of a server that has died"
 	| "let deletions that meet a conflict wait as blocked ones"
 	| "look up all missing targets in a report"
+	| "look up changed rules in writes of the deployment"
 	| "lose the targets of changed rules in writes of users"
 	| "lose the targets of changed rules between two commits"
 	| "mark without making the shadow DELETING"

@@ -376,10 +376,11 @@ export class ReferencePlan {
 		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
 			return this.#leftOf(reference, known, holder) ?? unresolved();
 		}
+		const mayWait = mayMiss || writesUnrecorded(reference, authorization);
 		if (isOwn) {
-			return this.#planLocal(reference, holder, mayMiss ? unresolved() : undefined);
+			return this.#planLocal(reference, holder, mayWait ? unresolved() : undefined);
 		}
-		if (mayMiss && !derives) {
+		if (mayWait && !derives) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
 			return this.#leftOf(reference, known, holder) ?? unresolved();
 		}
@@ -396,8 +397,8 @@ export class ReferencePlan {
 	): Promise<Omit<PlannedForeign, "edit">> {
 		const held = allHeld.of(reference);
 		const isAgain = this.#mustReestablish(reference, allHeld);
-		// Without a derivation, a field may be the first one to reference the target by this rule: that holds nothing yet.
-		const isHeld = isAgain || this.#derivation !== undefined || authorization.names(reference);
+		// Without a derivation, the field is the first one to reference the target by this rule: that holds nothing yet.
+		const isHeld = this.#derivation !== undefined;
 		return {
 			...reference,
 			isCrossTenancy: authorization.isCrossTenancy(reference.target),
@@ -767,6 +768,21 @@ export class ReferencePlan {
 		const name = nameOfKey(key);
 		return (await backend.lookup(name)) ?? backend.lookup(name, { consistency: "strong" });
 	}
+}
+
+/**
+ * Whether the deployment itself writes a reference without a record that the resource has already: the active schema is not
+ * complete. What it writes is about something else, and must not wait for the target.
+ */
+function writesUnrecorded(
+	reference: LocatedReference,
+	authorization: ReferenceAuthorization,
+): boolean {
+	return (
+		!authorization.isNeeded &&
+		authorization.names(reference) &&
+		!isPlanted("look up changed rules in writes of the deployment")
+	);
 }
 
 /** The records, and those of an earlier schema. Another field may have the same target by the rule of before: that is one. */

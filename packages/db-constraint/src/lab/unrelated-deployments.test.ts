@@ -278,13 +278,10 @@ describe("a second deployment of a service in a region, with another storage", (
 		}
 		const put = { op: "put", resource: stored, expectedVersion: stored.version } as const;
 		await lab.run(beta.withDescriptor(descriptor).commit([put]));
-		expect((await beta.shadow(w))?.outgoing).toMatchObject([
-			{
-				rule: OnDelete.CASCADE,
-				targetUid: target.id?.uid,
-				deploymentUid: alpha.info.uid,
-			},
-		]);
+		const held = { targetUid: target.id?.uid, deploymentUid: alpha.info.uid };
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([{ rule: OnDelete.BLOCK, ...held }]);
+		await lab.run(pass.complete(never));
+		expect((await beta.shadow(w))?.outgoing).toMatchObject([{ rule: OnDelete.CASCADE, ...held }]);
 	});
 
 	it("gets none when a schema changes their rule, and the deployment that they record is not known", async () => {

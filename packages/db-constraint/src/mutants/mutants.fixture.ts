@@ -677,6 +677,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "needs no other deployment, in which a reference of the resource has no target",
 		},
 	},
+	"look up changed rules in writes of the deployment": {
+		rule: "What the deployment itself writes needs no other deployment because a schema has changed the rule of another field.",
+		test: {
+			file: "lab/incomplete-schemas.test.ts",
+			name: "controllers clear other fields: it is down",
+		},
+	},
 	"take what another field has lost": {
 		rule: "A decision of operators to keep a reference is about its field alone.",
 		test: {

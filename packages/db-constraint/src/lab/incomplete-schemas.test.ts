@@ -1,0 +1,124 @@
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { describe, expect, it } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { clearReferences } from "../commit/clear-references.ts";
+import { deletion } from "../commit/removals.ts";
+import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
+import { SchemaPass } from "../schema/schema-pass.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { keyOf } from "../shadow/resource-key.ts";
+import { withRules } from "../simulation/schemas.fixture.ts";
+import { Lab } from "./lab.fixture.ts";
+import { thing, to, widget } from "./things.fixture.ts";
+
+const { BLOCK, CASCADE, UNSET } = OnDelete;
+const never = new AbortController().signal;
+
+/** `w` of beta likes `a` of alpha, and needs `n` of another deployment, by a rule that a schema of beta has begun to change. */
+async function begun() {
+	const lab = new Lab(1);
+	const things = { service: "alpha", types: [Thing] };
+	const alpha = await lab.add({ ...things, name: "alpha", region: "r1" });
+	const far = await lab.add({ ...things, name: "far", region: "r2" });
+	const beta = await lab.add({
+		...{ name: "beta", service: "beta", region: "r1" },
+		...{ types: [Widget], foreignTypes: [Thing] },
+	});
+	const a = await lab.run(alpha.write(thing("a")));
+	await lab.run(far.write(thing("n")));
+	await lab.run(beta.write(widget("w", { needs: to("n", "r2"), likes: [to("a")] })));
+	await lab.pass(3_000);
+	const types = [withRules(Widget, { needs: CASCADE })];
+	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
+	const context = { ...beta.current.constraints.context, descriptor };
+	const pass = new SchemaPass(context);
+	const w = beta.id(Widget, "w");
+	return {
+		...{ lab, alpha, far, beta, a, pass, descriptor, context },
+		store: beta.withDescriptor(descriptor),
+		recorded: async () => (await beta.shadow(w))?.outgoing ?? [],
+	};
+}
+
+type World = Awaited<ReturnType<typeof begun>>;
+
+function lose({ lab, far }: World, state: string): void {
+	if (state === "down") {
+		far.crash();
+	} else {
+		lab.deployments.delete("far");
+		lab.changed();
+	}
+}
+
+describe("while a schema waits for a deployment that has targets of a changed rule", () => {
+	it.each(["down", "unknown"])("controllers clear other fields: it is %s", async (state) => {
+		const world = await begun();
+		const { lab, alpha, far, pass, context, store, a, recorded } = world;
+		await lab.run(pass.begin());
+		lose(world, state);
+		await expect(lab.run(pass.complete(never))).rejects.toThrow(/reached|unknown/);
+		const before = (await recorded()).filter(({ path }) => path === "needs");
+		await lab.run(alpha.delete(alpha.id(Thing, "a")));
+		expect((await alpha.shadow(alpha.id(Thing, "a")))?.lifecycle).toBe(Lifecycle.DELETING);
+		const deletion = {
+			deploymentUid: alpha.info.uid,
+			target: lab.keyOf(alpha, alpha.id(Thing, "a")),
+			targetUid: a.id?.uid ?? "",
+		};
+		await lab.run(new SubscribedDeletingHandler(context, store).handle(deletion));
+		await lab.pass(5_000);
+		expect(await alpha.read(alpha.id(Thing, "a"))).toBeUndefined();
+		expect(await recorded()).toEqual(before);
+		lab.deployments.set("far", far);
+		lab.changed();
+		if (state === "down") {
+			await lab.run(far.start());
+		}
+		await lab.run(pass.complete(never));
+		expect(await recorded()).toMatchObject([{ ...before[0], rule: CASCADE }]);
+	});
+
+	it.each(["down", "unknown"])("operators settle other fields: it is %s", async (state) => {
+		const world = await begun();
+		const { lab, alpha, beta, pass, descriptor, store, recorded } = world;
+		const restored = await restore(lab, alpha);
+		await lab.run(pass.begin());
+		lose(world, state);
+		const operators = operatorsOf(lab, beta, { descriptor, store });
+		const missing = await operators.missing(restored.info.uid);
+		expect(await operators.settle(restored.info.uid, Action.UNSET, missing)).toEqual(["SETTLED"]);
+		expect(await recorded()).toMatchObject([{ path: "needs", rule: BLOCK }]);
+	});
+});
+
+describe("while a schema has changed the rule of a target that is being deleted in the own deployment", () => {
+	it("other fields are cleared", async () => {
+		const lab = new Lab(1);
+		const types = [withRules(Thing, { needs: UNSET })];
+		const alpha = await lab.add({ name: "alpha", service: "alpha", region: "", types });
+		for (const name of ["a", "b"]) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		await lab.run(alpha.write(thing("w", { needs: to("a"), likes: [to("b")] })));
+		const next = [withRules(Thing, { needs: CASCADE })];
+		const descriptor = new ServiceDescriptor({ types: next, service: "alpha" });
+		const context = { ...alpha.current.constraints.context, descriptor };
+		await lab.run(new SchemaPass(context).begin());
+		const store = alpha.withDescriptor(descriptor);
+		const a = await alpha.read(alpha.id(Thing, "a"));
+		await lab.run(store.commit(a === undefined ? [] : deletion(lab.runtime, a)));
+		expect((await alpha.shadow(alpha.id(Thing, "a")))?.lifecycle).toBe(Lifecycle.DELETING);
+		const user = await alpha.read(alpha.id(Thing, "w"));
+		if (user === undefined) {
+			throw new Error("the thing does not exist");
+		}
+		const b = keyOf(alpha.id(Thing, "b"), "");
+		await lab.run(clearReferences(context, store, user, [b]));
+		const { outgoing = [] } = (await alpha.shadow(alpha.id(Thing, "w"))) ?? {};
+		expect(outgoing).toMatchObject([{ path: "needs", rule: CASCADE }]);
+		expect(outgoing[0]?.targetUid).not.toBe("");
+	});
+});
