@@ -78,7 +78,7 @@ describe("references without a target or without a schema", () => {
 	});
 
 	it("do not let an older pass change the record of a newer schema", async () => {
-		let hook: (() => Promise<void>) | undefined;
+		let hook: (() => Promise<unknown>) | undefined;
 		const { lab, alpha } = await oneDeployment({}, (backend) =>
 			decorateBackend(backend, {
 				async list(query, options) {

@@ -354,6 +354,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "keeps the version of the active schema, though a server with another one reports",
 		},
 	},
+	"announce nothing when a schema is active again": {
+		rule: "A server whose schema is active again announces its version, as the one that activated it may have died.",
+		test: {
+			file: "node/open-references.test.ts",
+			name: "is registered again when a server that died has activated it",
+		},
+	},
+	"leave a version that is registered already": {
+		rule: "A server that replaces another schema writes its Deployment, so that no earlier announcement replaces it later.",
+		test: {
+			file: "node/open-references.test.ts",
+			name: "is not replaced by another one whose announcement is on its way when it is activated again",
+		},
+	},
 	"report only what this server has read": {
 		rule: "A deployment reports to a restored meta deployment what any of its servers has stored.",
 		seed: 10,

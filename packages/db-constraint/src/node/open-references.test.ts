@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { decodeShared, referenceTo } from "@plinth/resource";
+import { decodeShared, idOf, type ResourceType, referenceTo } from "@plinth/resource";
 import { systemRuntime } from "@plinth/runtime";
 import {
 	createMemoryBackend,
@@ -14,8 +14,13 @@ import { make } from "../lab/lab.fixture.ts";
 import { oneDeployment } from "../lab/things.fixture.ts";
 import { ThingV2 } from "../lab/two-versions.fixture.ts";
 import { Deployment } from "../registry/meta-types.ts";
-import { RegistryLab, whenKnown } from "../registry/registry-lab.fixture.ts";
-import { ResourceShadow } from "../shadow/shadow-records.ts";
+import {
+	RegistryLab,
+	type Started,
+	type StartOptions,
+	whenKnown,
+} from "../registry/registry-lab.fixture.ts";
+import { ResourceShadow, readRecord } from "../shadow/shadow-records.ts";
 import { deploymentRecord } from "../succession/deployment-record.ts";
 
 const timeout = 60_000;
@@ -128,6 +133,129 @@ it("announces a version that operators request while it switches to another one"
 	await changed;
 	await whenKnown(meta.registry, () => meta.registry.find("alpha", "r1")?.version === "v1");
 	await whenKnown(meta.registry, () => meta.registry.find("alpha", "r1")?.version === "v2");
+});
+
+describe("the version of the active schema", () => {
+	const never = new AbortController().signal;
+
+	/** A meta deployment, and servers of `alpha` over one storage: of the release before, in v1, and of the next one. */
+	async function twoReleases(meta: StartOptions = {}) {
+		const lab = new RegistryLab();
+		const registrar = await lab.start("meta", "r1", meta);
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const start = (address: string, types: readonly ResourceType[]) =>
+			lab.begin("alpha", "r1", { backend, address, types });
+		const before = (address: string) => start(address, [Thing]);
+		const next = (address: string) => start(address, [Thing, ThingV2]);
+		const earlier = await before("alpha-1");
+		await earlier.references.until("announced", never);
+		const later = await next("alpha-2");
+		await later.references.until("announced", never);
+		await whenRegistered(registrar, "v2");
+		await whenSuperseded(earlier, true);
+		return { registrar, before, next, earlier, later };
+	}
+
+	async function whenRegistered({ registry }: Started, version: string) {
+		await vi.waitFor(() => expect(registry.find("alpha", "r1")?.version).toBe(version), {
+			timeout,
+		});
+	}
+
+	async function whenSuperseded({ references }: Started, isSuperseded: boolean) {
+		await vi.waitFor(() => expect(references.state.superseded !== undefined).toBe(isSuperseded), {
+			timeout,
+		});
+	}
+
+	async function registeredAt({ client }: Started) {
+		const { resource } = await client.read({ id: idOf(Deployment, "alpha-r1") });
+		return resource && decodeShared(Deployment, resource).data.currentVersion;
+	}
+
+	it("stays registered when a server with an earlier one reaches the meta deployment later", async () => {
+		const lab = new RegistryLab();
+		const shared = createMemoryBackend({ runtime: systemRuntime });
+		const metas = ["meta-a", "meta-b"];
+		const start = (address: string) => lab.start("meta", "r1", { address, metas, backend: shared });
+		const unreachable = await start("meta-a");
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const old = { backend, address: "alpha-1", metas: ["meta-a"], types: [Thing] };
+		const first = await lab.start("alpha", "r1", old);
+		await first.references.until("announced", never);
+		await whenKnown(first.registry, () => first.registry.isComplete);
+		await vi.waitFor(async () => expect(await readRecord(backend, "registry")).toBeDefined(), {
+			timeout,
+		});
+		await first.stop();
+		await unreachable.stop();
+		const earlier = await lab.start("alpha", "r1", old);
+		const problem = () => earlier.references.state.problems.get("announce the version");
+		await vi.waitFor(() => expect(problem()).toBeDefined(), { timeout });
+
+		const meta = await start("meta-b");
+		const later = await lab.start("alpha", "r1", {
+			...{ backend, address: "alpha-2", metas: ["meta-b"], types: [Thing, ThingV2] },
+		});
+		await later.references.until("announced", never);
+		await whenSuperseded(earlier, true);
+		await start("meta-a");
+		const isRefused = () => problem()?.startsWith("another server has activated") ?? false;
+		const isAnnounced = () => earlier.references.state.reached.includes("announced");
+		await vi.waitFor(() => expect(isRefused() || isAnnounced()).toBe(true), {
+			timeout,
+		});
+		expect(await registeredAt(meta)).toBe("v2");
+	});
+
+	it("is registered again when a server that died has activated it", async () => {
+		const { registrar, before, earlier } = await twoReleases();
+		await (await before("alpha-3")).stop();
+		await whenSuperseded(earlier, false);
+		await whenRegistered(registrar, "v1");
+	});
+
+	it("is not replaced by another one whose announcement is on its way when it is activated again", async () => {
+		const memory = createMemoryBackend({ runtime: systemRuntime });
+		const sent = Promise.withResolvers<void>();
+		const arrives = Promise.withResolvers<void>();
+		const ended = Promise.withResolvers<string>();
+		let isHeld = false;
+		const backend = decorateBackend(memory, {
+			async commit(mutations, options) {
+				const isV1 = mutations.some(
+					(each) =>
+						each.op === "put" &&
+						each.resource.id?.name === "alpha-r1" &&
+						each.resource.id.type?.kind === "Deployment" &&
+						decodeShared(Deployment, each.resource).data.currentVersion === "v1",
+				);
+				if (!isV1 || !isHeld) {
+					return memory.commit(mutations, options);
+				}
+				isHeld = false;
+				sent.resolve();
+				await arrives.promise;
+				const committed = memory.commit(mutations, options);
+				committed.then(
+					() => ended.resolve("committed"),
+					() => ended.resolve("refused"),
+				);
+				return committed;
+			},
+		});
+		const { registrar, before, next, later } = await twoReleases({ backend });
+		isHeld = true;
+		await later.stop();
+		await (await before("alpha-3")).stop();
+		await sent.promise;
+		// It has the address that is registered: to move that would change the Deployment too.
+		const again = await next("alpha-2");
+		await again.references.until("announced", never);
+		arrives.resolve();
+		expect(await ended.promise).toBe("refused");
+		expect(await registeredAt(registrar)).toBe("v2");
+	});
 });
 
 afterEach(() => {

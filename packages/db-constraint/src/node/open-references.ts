@@ -22,6 +22,7 @@ import {
 import { localEnvironment } from "../registry/local-environment.ts";
 import { metaService } from "../registry/meta-types.ts";
 import { type ActiveSchema, followActiveSchema } from "../schema/active-schema.ts";
+import { isSchemaActive } from "../schema/descriptor-record.ts";
 import {
 	announcedAddresses,
 	type EndpointAddresses,
@@ -99,8 +100,9 @@ export async function openReferences(options: ReferencesOptions): Promise<Refere
 		return { addresses: announcedAddresses(endpoints), version, endpoints };
 	};
 	const dropped = () => constraints.context.index.dropped;
-	const isActive = () =>
-		constraints.context.index.descriptor?.fingerprint === descriptor.fingerprint;
+	const isActive = async () =>
+		isPlanted("announce a version that is no longer active") ||
+		(await isSchemaActive({ backend, descriptor }));
 	const registry = registryOf({
 		...{ ...options, backend, runtime, logger },
 		...{ ownServers, dropped, isActive },
@@ -151,10 +153,12 @@ export async function beginReferences(
 	registry?: DeploymentRegistry,
 ): Promise<References> {
 	await registry?.load();
+	let replacesOther = false;
 	if (!isPlanted("begin a schema without making it the active one")) {
-		await constraints.schemaPass.begin({ dropsInUse: options.dropsVersionsInUse ?? false });
+		const dropsInUse = options.dropsVersionsInUse ?? false;
+		replacesOther = await constraints.schemaPass.begin({ dropsInUse });
 	}
-	return new OpenReferences(options, constraints, registry);
+	return new OpenReferences(options, constraints, registry, replacesOther);
 }
 
 function registryOf(
@@ -191,6 +195,10 @@ class OpenReferences implements References {
 	/** Aborts when a schema other than this server's becomes active. */
 	#superseded = new AbortController();
 	#supersededBy: string | undefined;
+	/** Grows when the schema of this server has become active in place of another one: once it is complete, if that is later. */
+	#activations: number;
+	/** The value of `#activations` when the version was announced last: another one may be registered since. */
+	#announcedAt = 0;
 	#isSwitching = false;
 	#isMoving = false;
 
@@ -198,11 +206,13 @@ class OpenReferences implements References {
 		options: BegunOptions,
 		constraints: Constraints,
 		registry: DeploymentRegistry | undefined,
+		replacesOther: boolean,
 	) {
 		const { runtime, logger } = constraints.context;
 		this.#options = options;
 		this.#constraints = constraints;
 		this.#registry = registry;
+		this.#activations = replacesOther ? 1 : 0;
 		this.#configuredVersion = constraints.context.environment.self.version;
 		this.#phases = new Phases(logger);
 		this.#steps = new RetriedSteps(runtime, logger);
@@ -419,9 +429,19 @@ class OpenReferences implements References {
 		this.#superseded = new AbortController();
 		onSuperseded?.(undefined);
 		leases?.resume();
-		// The server that activated it again may have stopped before the schema was complete.
 		const ends = AbortSignal.any([this.#superseded.signal, this.#end.signal]);
-		this.#track(this.#complete(ends));
+		this.#track(this.#resume(ends));
+	}
+
+	/** The server that activated the schema again may have stopped before that was complete, and its version announced. */
+	async #resume(signal: AbortSignal): Promise<void> {
+		await this.#complete(signal);
+		if (!isPlanted("announce nothing when a schema is active again")) {
+			this.#activations += 1;
+		}
+		if (this.#registry !== undefined) {
+			this.#follow(this.#registry);
+		}
 	}
 
 	async #complete(signal: AbortSignal): Promise<void> {
@@ -436,13 +456,22 @@ class OpenReferences implements References {
 		const { signal } = this.#end;
 		await this.#complete(signal);
 		await this.#steps.untilDone("announce the version", signal, () =>
-			registry.announce(this.#wanted(registry)),
+			this.#announceWanted(registry),
 		);
 		this.#phases.reach("announced");
 		this.#follow(registry);
 		for (const problem of registry.importProblems) {
 			this.#constraints.context.logger.warn({ problem }, "new references to a service are refused");
 		}
+	}
+
+	/** @throws ConnectError if it can't be announced now. Retry. */
+	async #announceWanted(registry: DeploymentRegistry): Promise<void> {
+		const activations = this.#activations;
+		const competes =
+			activations !== this.#announcedAt && !isPlanted("leave a version that is registered already");
+		await registry.announce(this.#wanted(registry), { competes });
+		this.#announcedAt = activations;
 	}
 
 	/** The version that operators want, if this server has it. */
@@ -463,9 +492,10 @@ class OpenReferences implements References {
 			this.#options.onFailure(new Error(registry.state.reason));
 			return;
 		}
-		const wanted = this.#wanted(registry);
-		const isAnnounced = this.#phases.has("announced");
-		if (isAnnounced && !this.#isSwitching && wanted !== registry.self.version) {
+		const isOutdated =
+			this.#wanted(registry) !== registry.self.version || this.#activations !== this.#announcedAt;
+		const mayAnnounce = this.#phases.has("announced") && this.#supersededBy === undefined;
+		if (mayAnnounce && !this.#isSwitching && isOutdated) {
 			this.#isSwitching = true;
 			this.#track(this.#switchVersion(registry));
 		}
@@ -474,7 +504,7 @@ class OpenReferences implements References {
 	async #switchVersion(registry: DeploymentRegistry): Promise<void> {
 		try {
 			await this.#steps.untilDone("switch the version", this.#end.signal, () =>
-				registry.announce(this.#wanted(registry)),
+				this.#announceWanted(registry),
 			);
 		} finally {
 			this.#isSwitching = false;

@@ -19,7 +19,11 @@ import { FollowedRegistry } from "./followed-registry.ts";
 import { openMetaStorage } from "./meta-recovery.ts";
 import type { IdentityOptions } from "./own-identity.ts";
 import { OwnRecovery, type OwnRecoveryOptions } from "./own-recovery.ts";
-import { OwnRegistration, type RegistryState } from "./own-registration.ts";
+import {
+	type AnnouncementOptions,
+	OwnRegistration,
+	type RegistryState,
+} from "./own-registration.ts";
 import { RegistrationChecks } from "./registration-checks.ts";
 import { RegistryReports } from "./registry-report.ts";
 import { type OwnServers, RunningServers } from "./running-servers.ts";
@@ -51,8 +55,8 @@ export interface DeploymentRegistryOptions {
 	readonly ownServers: () => OwnServers;
 	/** The uids of the deleted deployments of which this one has dropped the sources. */
 	readonly dropped: () => ReadonlySet<string>;
-	/** Whether the schema of this server is the active one, whose version is announced. */
-	readonly isActive: () => boolean;
+	/** Whether the schema of this server is the active one now, whose version is announced. */
+	readonly isActive: () => Promise<boolean>;
 	readonly runtime: Runtime;
 	readonly logger?: Logger;
 }
@@ -278,10 +282,11 @@ export class DeploymentRegistry implements Environment {
 	 * Announces the version that this deployment serves from now on, and that it has established the references
 	 * of its predecessor.
 	 *
-	 * @throws ConnectError if its registrar does not accept it. Retry.
+	 * @param options - as those of `OwnRegistration`.
+	 * @throws ConnectError if its registrar does not accept it, or another schema is active. Retry.
 	 */
-	announce(version: string): Promise<void> {
-		return this.#registration.announce(version);
+	announce(version: string, options: AnnouncementOptions = {}): Promise<void> {
+		return this.#registration.announce(version, options);
 	}
 
 	/** Where other deployments that know none of its servers look for this one; empty before it is registered. */

@@ -1,6 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
 import { Backoff, type Logger, type Runtime } from "@plinth/runtime";
-import { isPlanted } from "../fault-points.ts";
 import { takenOverBy } from "../protocol/dropped-deployments.ts";
 import type { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import type { DeploymentConfiguration } from "./deployment-configuration.ts";
@@ -16,6 +15,7 @@ import {
 	type Registration,
 	refresh,
 	register,
+	type UpdateOptions,
 	updateDeployment,
 } from "./registration.ts";
 import { giveBack, withDeployment } from "./registry-report.ts";
@@ -31,14 +31,23 @@ export interface OwnRegistrationOptions {
 	readonly isMeta: boolean;
 	/** Whether a server of this deployment runs at an address. */
 	readonly isRunningAt: (address: string) => boolean;
-	/** Whether the schema of this server is the active one. If not, servers that have that one announce its version. */
-	readonly isActive: () => boolean;
+	/** Whether the schema of this server is the active one now. If not, servers that have that one announce its version. */
+	readonly isActive: () => Promise<boolean>;
 	/** Called after each change of the registration, or of its state. */
 	readonly onChange: () => void;
 	readonly runtime: Runtime;
 	readonly logger: Logger;
 	/** The timeout of a call to a meta deployment, in milliseconds. */
 	readonly callTimeoutMs: number;
+}
+
+/** Options of an announcement. */
+export interface AnnouncementOptions {
+	/**
+	 * Whether a server with another schema may be announcing its version at the same time. Then the Deployment is written also
+	 * if it has the version already, so that what is under way finds it changed. Default: no.
+	 */
+	readonly competes?: boolean;
 }
 
 /** The state of the registration of this deployment. */
@@ -202,16 +211,24 @@ export class OwnRegistration {
 	 * Announces the version that this deployment serves from now on, and that it has established the references
 	 * of its predecessor.
 	 *
-	 * @throws ConnectError if its registrar does not accept it. Retry.
+	 * Whether its schema is active is read after the Deployment, which is written by compare-and-swap: a server that has
+	 * activated another one since announces that later, and is not undone.
+	 *
+	 * @throws ConnectError if its registrar does not accept it, or another schema is active. Retry.
 	 */
-	async announce(version: string): Promise<void> {
+	async announce(version: string, { competes = false }: AnnouncementOptions = {}): Promise<void> {
 		if (this.#registration === undefined) {
 			throw unavailable("the deployment is not registered yet");
 		}
 		this.#toAnnounce = version;
 		const { predecessorUid } = this.#registration.registered;
 		const fields = { currentVersion: version, established: predecessorUid !== "" };
-		await this.#update(this.#registration, fields);
+		const isOwn = async () => {
+			if (!(await this.#options.isActive())) {
+				throw unavailable("another server has activated its schema, and announces its version");
+			}
+		};
+		await this.#update(this.#registration, fields, { always: competes, before: isOwn });
 		this.#announced = version;
 		this.#established = true;
 		this.#options.onChange();
@@ -228,12 +245,13 @@ export class OwnRegistration {
 	async #update(
 		{ registrar, ...registration }: Registration,
 		fields: Parameters<typeof updateDeployment>[1],
+		options?: UpdateOptions,
 	): Promise<void> {
 		const { registry, callTimeoutMs } = this.#options;
 		// It may have another name since its registrar was restored.
 		const registered = this.own ?? registration.registered;
 		await anyOf(registry.sources.serversWith(registrar.address), (server) =>
-			updateDeployment({ registered, registrar: server }, fields, callTimeoutMs),
+			updateDeployment({ registered, registrar: server }, fields, callTimeoutMs, options),
 		);
 	}
 
@@ -263,9 +281,7 @@ export class OwnRegistration {
 				{ registered, registrar: server },
 			),
 		);
-		const isActive =
-			isPlanted("announce a version that is no longer active") || this.#options.isActive();
-		if (this.#toAnnounce !== undefined && isActive) {
+		if (this.#toAnnounce !== undefined && (await this.#options.isActive())) {
 			await this.announce(this.#toAnnounce);
 		}
 	}

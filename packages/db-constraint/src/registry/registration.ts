@@ -260,6 +260,14 @@ export async function isDeletedAt(where: DeletionRecords, uid: string): Promise<
 	return false;
 }
 
+/** Options of `updateDeployment`. */
+export interface UpdateOptions {
+	/** Whether it is written also if the fields have these values already. Default: no. */
+	readonly always?: boolean;
+	/** Called between the read of the Deployment and each attempt to write it: nothing is written if it rejects. */
+	readonly before?: () => Promise<void>;
+}
+
 /**
  * Updates fields of the Deployment, and preserves concurrent changes of other fields.
  *
@@ -269,6 +277,7 @@ export async function updateDeployment(
 	{ registrar, registered: { name, uid } }: Registration,
 	fields: Partial<Pick<DeploymentData, "address" | "currentVersion" | "established">>,
 	callTimeoutMs: number,
+	{ always = false, before }: UpdateOptions = {},
 ): Promise<RegisteredDeployment> {
 	for (;;) {
 		const stored = await readStrongly(registrar.client, Deployment, name, callTimeoutMs);
@@ -280,9 +289,10 @@ export async function updateDeployment(
 		}
 		const { data } = decodeShared(Deployment, stored);
 		const next = { ...data, ...fields };
-		if (equals(DeploymentSchema, next, data)) {
+		if (!always && equals(DeploymentSchema, next, data)) {
 			return deploymentOf(stored);
 		}
+		await before?.();
 		try {
 			const written = await replaceData(registrar.client, Deployment, stored, next, callTimeoutMs);
 			return deploymentOf(written);

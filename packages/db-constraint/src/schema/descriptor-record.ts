@@ -66,6 +66,16 @@ export async function schemaNumber(
 	return record?.fingerprint === fingerprint ? BigInt(stored?.resource.version ?? 0) : 0n;
 }
 
+/** Whether the schema of this server is the active one now. @throws StorageError if the storage can't be read. */
+export async function isSchemaActive({
+	backend,
+	descriptor,
+}: Pick<ConstraintContext, "backend" | "descriptor">): Promise<boolean> {
+	const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
+	const record = stored?.record.case === "descriptor" ? stored.record.value : undefined;
+	return record?.fingerprint === descriptor.fingerprint;
+}
+
 /** What an establishment has to know of the active schema. */
 export interface SchemaForEstablishments {
 	/** The types that it serves, as in `iam.v1.Project`. */

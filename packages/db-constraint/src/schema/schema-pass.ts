@@ -46,10 +46,12 @@ export class SchemaPass {
 	 * delayed commits of a server with another schema then expect an outdated version of the record.
 	 *
 	 * @param dropsInUse - whether it may lack types that are served, and that other deployments reference.
+	 * @returns whether another schema was active.
 	 * @throws Refused FailedPrecondition if it lacks such types and may not: see `assertNoneDropped`. Nothing changes then.
 	 */
-	async begin({ dropsInUse = false } = {}): Promise<void> {
+	async begin({ dropsInUse = false } = {}): Promise<boolean> {
 		const { descriptor, environment } = this.#context;
+		let replacesOther = false;
 		const next = (record: DescriptorRecord | undefined) => ({
 			...(record?.fingerprint === descriptor.fingerprint
 				? record
@@ -61,6 +63,7 @@ export class SchemaPass {
 			servedTypes: [...descriptor.servedTypes],
 		});
 		await this.#update(next, async (record) => {
+			replacesOther = record !== undefined && record.fingerprint !== descriptor.fingerprint;
 			const followers = await readFollowers(this.#context, { consistency: "strong" });
 			const check =
 				dropsInUse || isPlanted("drop versions that other deployments reference")
@@ -71,6 +74,7 @@ export class SchemaPass {
 				? []
 				: [followersAsBefore(followers)];
 		});
+		return replacesOther;
 	}
 
 	/**
