@@ -109,6 +109,7 @@ export type FaultName =
 	| "remove what another server has stored"
 	| "report only what this server has read"
 	| "report releases to each deployment once"
+	| "report to a meta deployment that is recovering"
 	| "report to a successor in one attempt"
 	| "report to a successor that lacks holders of its owners"
 	| "report to one of several successors"

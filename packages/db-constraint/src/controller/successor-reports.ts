@@ -2,6 +2,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { Backoff } from "@plinth/runtime";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
+import type { DeploymentInfo } from "../registry/environment.ts";
 import { establishWithSuccessor } from "../succession/succession.ts";
 
 /** The backoff of failed reports. */
@@ -21,8 +22,10 @@ export class SuccessorReports {
 	begin(signal: AbortSignal): void {
 		const { environment } = this.#context;
 		const { self } = environment;
-		for (const { uid, predecessorUid, disabled } of environment.deployments()) {
-			if (predecessorUid !== "" && uid !== self.uid && !disabled && !this.#reports.has(uid)) {
+		for (const each of environment.deployments()) {
+			const { uid, predecessorUid, disabled } = each;
+			const isOther = predecessorUid !== "" && uid !== self.uid && !disabled;
+			if (isOther && !mayNameMore(each) && !this.#reports.has(uid)) {
 				this.#reports.set(uid, this.#report(uid, signal));
 			}
 		}
@@ -33,13 +36,13 @@ export class SuccessorReports {
 		await Promise.all(this.#reports.values());
 	}
 
-	/** Retries until it succeeds, the signal aborts, or the successor is no longer known. */
+	/** Retries until it succeeds, the signal aborts, or the successor is no longer known, or is recovering. */
 	async #report(uid: string, signal: AbortSignal): Promise<void> {
 		const { environment, runtime, logger } = this.#context;
 		const backoff = new Backoff({ ...reportBackoff, clock: runtime.clock });
 		while (!signal.aborted) {
 			const successor = environment.byUid(uid);
-			if (successor === undefined) {
+			if (successor === undefined || mayNameMore(successor)) {
 				this.#reports.delete(uid);
 				return;
 			}
@@ -58,4 +61,12 @@ export class SuccessorReports {
 			await backoff.wait(signal).catch(() => {});
 		}
 	}
+}
+
+/**
+ * Whether it may have taken over more than it names. A meta deployment that is recovering is told of what restores before
+ * have undone. Once it is complete, it names that too; before, it deletes nothing anyway.
+ */
+function mayNameMore({ recovering = false }: DeploymentInfo): boolean {
+	return recovering && !isPlanted("report to a meta deployment that is recovering");
 }

@@ -265,6 +265,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		seed: 7,
 		options: ["--losses", "1"],
 	},
+	"report to a meta deployment that is recovering": {
+		rule: "A deployment reports to a restored meta deployment once that names all that it has taken over.",
+		test: {
+			file: "succession/succession.test.ts",
+			name: "is told nothing while it is recovering, as it may not name all that it has taken over yet",
+		},
+	},
 	"report to one of several successors": {
 		rule: "A deployment reports to a successor only while no other one is responsible for what that has taken over.",
 		test: {

@@ -19,6 +19,8 @@ export interface DeploymentInfo {
 	readonly otherPredecessorUids?: readonly string[];
 	/** `false` until it has established the references of its predecessor under its own uid. */
 	readonly established?: boolean;
+	/** Whether it is a meta deployment that was restored, and lacks registrations and deletions since the backup. Default: no. */
+	readonly recovering?: boolean;
 }
 
 /** Another server of this deployment. */

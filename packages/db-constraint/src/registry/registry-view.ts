@@ -13,7 +13,6 @@ export interface RegisteredDeployment extends DeploymentInfo {
 	readonly wantedVersion: string;
 	/** The incarnation of the storage that registered. */
 	readonly storageIncarnation: string;
-	/** Whether it is a meta deployment that was restored, and lacks registrations and deletions since the backup. */
 	readonly recovering: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { DeploymentRecordSchema, Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid, referenceTo } from "@plinth/resource";
 import {
 	createMemoryBackend,
@@ -150,6 +150,28 @@ describe("a deployment whose storage was restored", () => {
 			await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
 		},
 	);
+
+	it("is told nothing while it is recovering, as it may not name all that it has taken over yet", async () => {
+		const { lab, alpha, beta, a, target } = await referenced();
+		alpha.crash();
+		const backend = createMemoryBackend({ runtime: lab.runtime });
+		await backend.commit([{ op: "put", resource: target, expectedVersion: "" }]);
+		const [uid, predecessorUid] = [newUlid(lab.runtime), newUlid(lab.runtime)];
+		const change = () => ({ ...create(DeploymentRecordSchema), uid, predecessorUid });
+		await updateDeploymentRecord(backend, lab.runtime, change);
+		const after = new LabDeployment(lab, { ...alpha.spec, uid }, backend, {});
+		Object.assign(after.info, { predecessorUid, recovering: true });
+		lab.deployments.set("restored", after);
+		await lab.run(after.start());
+		await lab.pass(60_000);
+		expect((await readDeploymentRecord(backend))?.establishedBy).toEqual([]);
+
+		Object.assign(after.info, { otherPredecessorUids: [alpha.info.uid], recovering: false });
+		lab.changed();
+		await lab.pass(60_000);
+		expect((await readDeploymentRecord(backend))?.establishedBy).toEqual([beta.info.uid]);
+		await expect(lab.run(after.delete(a))).rejects.toThrow("it is referenced by beta.Widget");
+	});
 
 	it("waits for disabled deployments too, which may have references", async () => {
 		const { lab, alpha, beta, a, target } = await referenced();
