@@ -36,7 +36,6 @@ export type FaultName =
 	| "drop versions that other deployments reference"
 	| "end a derivation at targets that are being deleted"
 	| "establish again elsewhere while a deployment is not known"
-	| "establish again in any order"
 	| "establish again with whichever deployment is found"
 	| "establish by versions that are not served"
 	| "establish changed rules with whichever deployment is found"

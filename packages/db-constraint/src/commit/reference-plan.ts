@@ -259,8 +259,8 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * The references in the order in which a derivation plans them. First those that must be established again, then those that the
-	 * shadow has with the rule of an earlier schema: each of them takes room in the batch only once, whatever becomes of it.
+	 * The references in the order in which a derivation plans them. First those that the shadow has with the rule of an earlier
+	 * schema: each of them takes room in the batch only once, whatever becomes of it.
 	 *
 	 * Invariant: if one of them is left for later, the batch is full of such ones, and the derivation continues. Targets that are
 	 * missing, and looked up again, can fill a batch that gets no further: then it ends, and only such ones are left.
@@ -278,18 +278,12 @@ export class ReferencePlan {
 		const groups = Map.groupBy(
 			rotated(located, this.#context.runtime, derivationBatchSize),
 			(reference) => {
-				if (isPlanted("establish again in any order")) {
-					return "rest";
-				}
-				if (this.#mustReestablish(reference, held)) {
-					return "again";
-				}
 				const isEarlier =
 					!recorded.of(reference)?.targetUid && held.earlierOf(reference) !== undefined;
 				return isEarlier ? "earlier" : "rest";
 			},
 		);
-		return (["again", "earlier", "rest"] as const).flatMap((group) => groups.get(group) ?? []);
+		return (["earlier", "rest"] as const).flatMap((group) => groups.get(group) ?? []);
 	}
 
 	/** Puts the planned references of a resource into its shadow, if they differ. */

@@ -684,13 +684,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "gets none while the deployment that they record is not known",
 		},
 	},
-	"establish again in any order": {
-		rule: "What must be established with a successor is established before other missing targets are looked up.",
-		test: {
-			file: "succession/succession.test.ts",
-			name: "gets all references to what it has, though the holder has many others without targets (seed 1)",
-		},
-	},
 	"look up all missing targets in a report": {
 		rule: "A report to a successor needs no other deployment, in which a resource references targets that are missing.",
 		test: {
