@@ -5,5 +5,6 @@
  *
  * - 1: commits assert that no other deployment has taken over from those that they have established references with.
  * - 2: they assert that this deployment has not given up the uid under which they have.
+ * - 3: they assert that no other deployment has taken over from those that have said that an owner is valid.
  */
-export const protocolRevision = 2;
+export const protocolRevision = 3;
