@@ -80,6 +80,7 @@ export type FaultName =
 	| "leave a version that is registered already"
 	| "leave older servers in the storage"
 	| "leave rules of an earlier schema without a task"
+	| "leave states of shadows that change"
 	| "leave the record of a server that has died"
 	| "let deletions that meet a conflict wait as blocked ones"
 	| "look up all missing targets in a report"

@@ -80,7 +80,7 @@ export async function assertsOfDecided(
 		return [];
 	}
 	const asserts = new Map<string, Mutation>();
-	for (const uid of decidedBy) {
+	for (const uid of new Set(decidedBy)) {
 		if (consistency === "strong" ? await dropped.isRefusedNow(uid) : dropped.isRefused(uid)) {
 			return undefined;
 		}

@@ -36,9 +36,9 @@ export async function restore(
 	lab: Lab,
 	deployment: LabDeployment,
 	resources: readonly Resource[] = [],
-	noticedMs = 60_000,
+	{ noticedMs = 60_000, backend }: { noticedMs?: number; backend?: StorageBackend } = {},
 ): Promise<LabDeployment> {
-	const restored = await lab.succeed(deployment, resources);
+	const restored = await lab.succeed(deployment, resources, backend);
 	const { context } = restored.current.constraints;
 	await lab.run(reestablishOwnReferences(context, new AbortController().signal));
 	Object.assign(restored.info, { established: true });

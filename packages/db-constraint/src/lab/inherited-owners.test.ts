@@ -3,11 +3,12 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { OwnerReferenceSchema, type Resource } from "@plinth/proto";
 import { tenancyOf } from "@plinth/resource";
+import { createMemoryBackend, decorateBackend } from "@plinth/storage";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { Action, operatorsOf, restore, startBoth } from "../deployments/settling.fixture.ts";
 import { shadowName } from "../shadow/shadow.ts";
-import { readShadow } from "../shadow/shadow-records.ts";
+import { readShadow, recordId } from "../shadow/shadow-records.ts";
 import { readDeploymentRecord } from "../succession/deployment-record.ts";
 import type { Lab, LabDeployment, TransportDecorator } from "./lab.fixture.ts";
 import { hooked, thing, widget } from "./things.fixture.ts";
@@ -94,6 +95,38 @@ describe("owners that a restore has lost", () => {
 		expect(await after.read(w)).toBeUndefined();
 	});
 
+	it("are queried again though another deployment changes the shadow of what they own meanwhile", async () => {
+		const { lab, alpha, beta, w, aId } = await owned();
+		const backup = await backupOf(lab, beta);
+		await lab.run(alpha.delete(aId));
+		await lab.pass(60_000);
+		const stored = createMemoryBackend({ runtime: lab.runtime });
+		const name = shadowName(lab.keyOf(beta, w));
+		let changes = 0;
+		const backend = decorateBackend(stored, {
+			async commit(mutations, options) {
+				const isReverting = mutations.some(
+					(each) =>
+						each.op === "put" && each.expectedVersion !== "" && each.resource.id?.name === name,
+				);
+				if (isReverting && changes < 2) {
+					changes += 1;
+					const resource = await stored.lookup(recordId(name));
+					expect(resource).toBeDefined();
+					if (resource !== undefined) {
+						const { version } = resource;
+						await stored.commit([{ op: "put", resource, expectedVersion: version }]);
+					}
+				}
+				return stored.commit(mutations, options);
+			},
+		});
+		const after = await restore(lab, beta, backup, { backend });
+		await lab.pass(120_000);
+		expect(changes).toBe(2);
+		expect(await after.read(w)).toBeUndefined();
+	});
+
 	it.each([
 		[true, false, false],
 		[true, false, true],
@@ -172,7 +205,7 @@ describe("owners that a restored deployment has", () => {
 			},
 		}));
 		isUnknown = true;
-		const restored = await restore(lab, alpha, [a], 10_000);
+		const restored = await restore(lab, alpha, [a], { noticedMs: 10_000 });
 		await expect(lab.run(restored.delete(aId))).rejects.toThrow("nothing can be deleted yet");
 		isUnknown = false;
 		await lab.pass(10_000);

@@ -79,7 +79,7 @@ export class Lab {
 	async succeed(
 		before: LabDeployment,
 		resources: readonly Resource[],
-		backend = createMemoryBackend({ runtime: this.runtime }),
+		backend: StorageBackend = createMemoryBackend({ runtime: this.runtime }),
 	): Promise<LabDeployment> {
 		before.crash();
 		for (const resource of resources) {

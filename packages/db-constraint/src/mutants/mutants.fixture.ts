@@ -516,6 +516,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "an owner is not known to be deleted if no deployment is known that may store it",
 		},
 	},
+	"leave states of shadows that change": {
+		rule: "A restored deployment takes back that owners are valid also while others change the same shadows.",
+		test: {
+			file: "lab/inherited-owners.test.ts",
+			name: "are queried again though another deployment changes the shadow of what they own meanwhile",
+		},
+	},
 	"hold only owners that are recorded as valid": {
 		rule: "An owner that a restore has lost is held also if the deployment of what it owns was restored.",
 		test: {

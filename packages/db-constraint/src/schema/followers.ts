@@ -93,11 +93,13 @@ export async function recordFollower(
 			await context.backend.commit([putFollower(context, stored, from, { types: all, schema })]);
 			return;
 		} catch (failure) {
-			const isTold = isSame && failure instanceof Exhausted;
-			if (isTold && !isPlanted("refuse a watch whose number finds no room")) {
+			const isOnlyNumber = isSame && failure instanceof Exhausted;
+			const mayBeLeft = isOnlyNumber && !isPlanted("refuse a watch whose number finds no room");
+			if (mayBeLeft && consistency.consistency === "strong") {
 				return;
 			}
-			if (!isConflict(failure)) {
+			// The first read may be of a server that lags.
+			if (!mayBeLeft && !isConflict(failure)) {
 				throw failure;
 			}
 		}

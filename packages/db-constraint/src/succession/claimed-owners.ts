@@ -25,12 +25,14 @@ const ownersPerCall = 50;
  *
  *     valid ──────▶ the successor deletes it only after this deployment has said "no"
  *     not valid ──▶ the successor does not have it
- *     not known ──▶ queried again, for `ownerGraceMs`
+ *     not known ──▶ queried again, for `ownerGraceMs` after all were queried once
  *
  * After that time, an owner that is still "not known" holds up nothing: a successor that does not know its type never says
  * more, and deletes no such resources. Nothing is recorded here: the controllers query these owners too.
  *
  * @param shadows - all shadows of this deployment, read when no commit could record any longer what a predecessor has said.
+ * @param assertIsResponsible - throws if the successor is not responsible for all that it has taken over. Then owners of its
+ *   predecessors seem to be those of another deployment.
  * @throws ConnectError if the successor can't be reached. Retry.
  */
 export async function claimOwners(
@@ -38,19 +40,19 @@ export async function claimOwners(
 	shadows: readonly Resource[],
 	successor: DeploymentInfo,
 	signal: AbortSignal,
+	assertIsResponsible: () => void,
 ): Promise<void> {
 	const { limits, runtime } = context;
 	const { maxRetryDelayMs: baseMs, requeryMs: maxMs } = limits;
 	const { clock, random } = runtime;
 	const backoff = new Backoff({ clock, random, baseMs, maxMs });
+	const inherited = await inheritedOwners(context, shadows, successor, assertIsResponsible);
+	let left = await queryAll(context, inherited, successor, signal);
+	// The first queries of many owners take longer than this.
 	const untilMs = clock.monotonic() + limits.ownerGraceMs;
-	let left = await inheritedOwners(context, shadows, successor);
-	for (;;) {
-		left = await queryAll(context, left, successor, signal);
-		if (left.length === 0 || clock.monotonic() >= untilMs) {
-			return;
-		}
+	while (left.length > 0 && clock.monotonic() < untilMs) {
 		await backoff.wait(signal);
+		left = await queryAll(context, left, successor, signal);
 	}
 }
 
@@ -62,10 +64,12 @@ async function inheritedOwners(
 	context: ConstraintContext,
 	shadows: readonly Resource[],
 	successor: DeploymentInfo,
+	assertIsResponsible: () => void,
 ): Promise<readonly Ownership[]> {
 	const found = new Map<string, Ownership>();
 	for (const stored of shadows) {
 		await context.runtime.scheduler.turn();
+		assertIsResponsible();
 		const { metaOwners = [], resource: ownee, uid: owneeUid = "" } = shadowOf(stored)?.shadow ?? {};
 		for (const each of metaOwners) {
 			const { owner, ownerUid, requiresOwnerReference } = each;

@@ -26,7 +26,12 @@ import { Deployment } from "../registry/meta-types.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { displayKey, type KeyLike, nameOfKey } from "../shadow/resource-key.ts";
 import { deployedOf, displayDeployed } from "../shadow/shadow.ts";
-import { ResourceShadow, shadowOf } from "../shadow/shadow-records.ts";
+import {
+	ResourceShadow,
+	readShadow,
+	type StoredShadow,
+	shadowOf,
+} from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
 import { claimOwners } from "./claimed-owners.ts";
 import { hasGivenUp, readDeploymentRecord, updateDeploymentRecord } from "./deployment-record.ts";
@@ -86,20 +91,30 @@ export async function reestablishOwnReferences(
  */
 async function revertStates(context: ConstraintContext): Promise<void> {
 	for (const resource of await storedShadows(context)) {
-		const stored = shadowOf(resource);
-		if (stored === undefined) {
-			continue;
-		}
-		const { shadow } = stored;
-		const isChecking = shadow.lifecycle === Lifecycle.CHECKING;
-		if (isChecking || shadow.metaOwners.some(({ valid }) => valid)) {
-			await replaceShadow(context, stored, {
+		let stored = shadowOf(resource);
+		while (stored !== undefined && (isChecking(stored) || hasValidOwner(stored))) {
+			const { name, shadow } = stored;
+			const replaced = await replaceShadow(context, stored, {
 				...shadow,
-				lifecycle: isChecking ? Lifecycle.ACTIVE : shadow.lifecycle,
+				lifecycle: isChecking(stored) ? Lifecycle.ACTIVE : shadow.lifecycle,
 				metaOwners: shadow.metaOwners.map((owner) => ({ ...owner, valid: false })),
 			});
+			// Other deployments already establish references to this one, and ask about its owners.
+			const isChanged =
+				replaced === "conflict" && !isPlanted("leave states of shadows that change");
+			stored = isChanged
+				? await readShadow(context.backend, name, { consistency: "strong" })
+				: undefined;
 		}
 	}
+}
+
+function isChecking({ shadow }: StoredShadow): boolean {
+	return shadow.lifecycle === Lifecycle.CHECKING;
+}
+
+function hasValidOwner({ shadow }: StoredShadow): boolean {
+	return shadow.metaOwners.some(({ valid }) => valid);
 }
 
 /**
@@ -139,7 +154,9 @@ export async function establishWithSuccessor(
 	const shadows = await storedShadows(context);
 	await reestablish(context, shadows, { reestablish: concerns, successor }, signal);
 	if (!isPlanted("report to a successor that lacks holders of its owners")) {
-		await claimOwners(context, shadows, successor, signal);
+		await claimOwners(context, shadows, successor, signal, () =>
+			assertResponsible(environment, successor, predecessors),
+		);
 	}
 	await environment
 		.client(successor.uid)
