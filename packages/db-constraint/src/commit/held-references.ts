@@ -2,7 +2,7 @@ import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shado
 import { isPlanted } from "../fault-points.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
 import type { RecordedReferences } from "../shadow/recorded-references.ts";
-import { keyString } from "../shadow/resource-key.ts";
+import { type KeyLike, keyString } from "../shadow/resource-key.ts";
 
 /**
  * What the references of one resource hold. A field that has no target of its own takes the record of another field only
@@ -29,8 +29,24 @@ export class HeldReferences {
 		if (isPlanted("take what another reference of the target holds")) {
 			return this.#recorded.to(reference.target);
 		}
-		const own = this.#recorded.of(reference);
+		const own = this.recordOf(reference);
 		return own?.targetUid ? own : this.earlierOf(reference);
+	}
+
+	/**
+	 * The record of a reference by its rule, perhaps of another field: several with one rule are one reference. What a field
+	 * has lost is not found again in another field whose rule a new schema gives it, if that has another rule now.
+	 */
+	recordOf(reference: LocatedReference): OutgoingReference | undefined {
+		const record = this.#recorded.of(reference);
+		const isOfField = record === undefined || record.path === reference.path;
+		if (isOfField || record.targetUid === "" || this.#recorded.lost(reference) === undefined) {
+			return record;
+		}
+		const isLeft = this.#referencesTo(reference.target).every(
+			({ path, rule }) => path !== record.path || rule === record.rule,
+		);
+		return isLeft ? record : undefined;
 	}
 
 	/** The record by which a reference holds its target with the rule of an earlier schema. */
@@ -42,13 +58,16 @@ export class HeldReferences {
 
 	/** Whether another reference has the record: by its rule, or by the field, whose rule a new schema has changed. */
 	#isOfOther(record: OutgoingReference, { target, rule }: LocatedReference): boolean {
-		this.#byTarget ??= Map.groupBy(this.#references(), (each) => keyString(each.target));
-		const references = this.#byTarget.get(keyString(target)) ?? [];
 		return (
 			!isPlanted("take what another field holds") &&
-			references.some(
+			this.#referencesTo(target).some(
 				(each) => each.rule === record.rule || (each.path === record.path && each.rule !== rule),
 			)
 		);
+	}
+
+	#referencesTo(target: KeyLike): readonly LocatedReference[] {
+		this.#byTarget ??= Map.groupBy(this.#references(), (each) => keyString(each.target));
+		return this.#byTarget.get(keyString(target)) ?? [];
 	}
 }

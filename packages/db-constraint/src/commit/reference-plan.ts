@@ -344,7 +344,7 @@ export class ReferencePlan {
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
 		const mustReestablish = this.#mustReestablish(reference, held);
-		const known = inField(reference, recorded.of(reference));
+		const known = inField(reference, held.recordOf(reference));
 		const mayMiss = derives || known?.targetUid === "";
 		const unresolved = () =>
 			known?.targetUid === ""
@@ -396,7 +396,7 @@ export class ReferencePlan {
 		return {
 			...reference,
 			isCrossTenancy: authorization.isCrossTenancy(reference.target),
-			known: recorded.of(reference) ?? held ?? recorded.lost(reference),
+			known: allHeld.recordOf(reference) ?? held ?? recorded.lost(reference),
 			isAgain,
 			...(isAgain ? { heldUid: held?.targetUid } : { ifMissing: held }),
 			...(await this.#storing(reference, isHeld ? held : undefined, isAgain)),

@@ -153,6 +153,22 @@ describe("a field without a target, beside another field of the resource that ha
 		expect((await recorded()).get("likes")).toEqual({ ...likes, rule: BLOCK });
 	});
 
+	it("takes no part in it if a new schema gives it the rule of the other one, and that another", async () => {
+		const world = await referenced({ belongsTo: to("a") });
+		const { lab, beta, recorded } = world;
+		const alpha = await lostAndKept(world);
+		await lab.run(beta.write(widget("w", { belongsTo: to("a"), likes: [to("a")] })));
+		const { pass, types } = nextSchema(world, { belongs_to: UNSET, likes: CASCADE });
+		await lab.run(pass.begin());
+		const before = (await recorded()).get("belongs_to");
+		await beginDeletion(world, alpha);
+		await lab.run(pass.complete(never));
+		expect((await recorded()).get("belongs_to")).toEqual({ ...before, rule: UNSET });
+		await world.restartBeta(types);
+		await lab.pass(600_000);
+		expect(await alpha.read(world.a)).toBeUndefined();
+	});
+
 	it.each<[string, Rules]>([
 		["the same", {}],
 		["another", { needs: UNSET }],
