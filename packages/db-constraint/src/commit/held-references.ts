@@ -27,7 +27,7 @@ export class HeldReferences {
 	 */
 	of(reference: LocatedReference): OutgoingReference | undefined {
 		if (isPlanted("take what another reference of the target holds")) {
-			return this.#recorded.to(reference.target);
+			return this.#recorded.allTo(reference.target)[0];
 		}
 		const own = this.recordOf(reference);
 		return own?.targetUid ? own : this.earlierOf(reference);

@@ -11,21 +11,14 @@ import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { keyOf } from "../shadow/resource-key.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
 import { Lab } from "./lab.fixture.ts";
-import { thing, to, widget } from "./things.fixture.ts";
+import { thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
 
 const { BLOCK, CASCADE, UNSET } = OnDelete;
 const never = new AbortController().signal;
 
 /** `w` of beta likes `a` of alpha, and needs `n` of another deployment, by a rule that a schema of beta has begun to change. */
 async function begun() {
-	const lab = new Lab(1);
-	const things = { service: "alpha", types: [Thing] };
-	const alpha = await lab.add({ ...things, name: "alpha", region: "r1" });
-	const far = await lab.add({ ...things, name: "far", region: "r2" });
-	const beta = await lab.add({
-		...{ name: "beta", service: "beta", region: "r1" },
-		...{ types: [Widget], foreignTypes: [Thing] },
-	});
+	const { lab, alpha, far, beta } = await thingsInTwoRegions();
 	const a = await lab.run(alpha.write(thing("a")));
 	await lab.run(far.write(thing("n")));
 	await lab.run(beta.write(widget("w", { needs: to("n", "r2"), likes: [to("a")] })));

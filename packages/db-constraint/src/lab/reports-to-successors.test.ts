@@ -6,21 +6,14 @@ import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
 import { establishWithSuccessor, reestablishOwnReferences } from "../succession/succession.ts";
-import { Lab, type LabDeployment } from "./lab.fixture.ts";
-import { thing, to, widget } from "./things.fixture.ts";
+import type { Lab, LabDeployment } from "./lab.fixture.ts";
+import { thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
 
 const never = new AbortController().signal;
 
 /** `w` of beta references by BLOCK `a` of alpha, and by another rule `b` of another deployment. */
 async function referenced() {
-	const lab = new Lab(1);
-	const things = { service: "alpha", types: [Thing] };
-	const alpha = await lab.add({ ...things, name: "alpha", region: "r1" });
-	const far = await lab.add({ ...things, name: "far", region: "r2" });
-	const beta = await lab.add({
-		...{ name: "beta", service: "beta", region: "r1" },
-		...{ types: [Widget], foreignTypes: [Thing] },
-	});
+	const { lab, things, alpha, far, beta } = await thingsInTwoRegions();
 	const a = await lab.run(alpha.write(thing("a")));
 	const x = await lab.run(alpha.write(thing("x")));
 	await lab.run(far.write(thing("b")));

@@ -64,3 +64,16 @@ export async function twoDeployments(
 	);
 	return { lab, alpha, beta };
 }
+
+/** Deployments of things in two regions, and one of widgets that may reference them. */
+export async function thingsInTwoRegions() {
+	const lab = new Lab(1);
+	const things = { service: "alpha", types: [Thing] };
+	const alpha = await lab.add({ ...things, name: "alpha", region: "r1" });
+	const far = await lab.add({ ...things, name: "far", region: "r2" });
+	const beta = await lab.add({
+		...{ name: "beta", service: "beta", region: "r1" },
+		...{ types: [Widget], foreignTypes: [Thing] },
+	});
+	return { lab, things, alpha, far, beta };
+}

@@ -177,12 +177,7 @@ export class RecordedReferences {
 		}
 	}
 
-	/** The reference to a target, by whatever rule, if it has a uid. */
-	to(target: KeyLike): OutgoingReference | undefined {
-		return this.allTo(target)[0];
-	}
-
-	/** The references to a target that have a uid. */
+	/** The references to a target, by whatever rule, that have a uid. */
 	allTo(target: KeyLike): readonly OutgoingReference[] {
 		return this.#byTarget.get(keyString(target))?.established ?? [];
 	}
