@@ -394,7 +394,8 @@ export class Observer {
 			}
 			const recorded = outgoing.find((each) => isOf(each, held));
 			const recordedUid = recorded?.targetUid;
-			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && isDerived) {
+			const mayMiss = isDerived || (before !== undefined && isUnrecorded(before, after, held));
+			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && mayMiss) {
 				return { ...held, uid: unresolved };
 			}
 			const suspended = this.#losses.suspends(after, held, recorded);
@@ -563,6 +564,25 @@ function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedRe
 		return held.uid === "" ? { ...held, uid, ...(isSuspended && { isSuspended }) } : held;
 	});
 	return { ...tracked, schema, references };
+}
+
+/**
+ * Whether a resource had a reference before it was written, in a field that the active schema made one, and that is not
+ * derived yet. What writes it again does not wait for its target.
+ */
+function isUnrecorded(
+	before: TrackedResource,
+	{ deployment, schema }: TrackedResource,
+	{ path, text, rule }: TrackedReference,
+): boolean {
+	const wasHeld = before.references.some(
+		(each) => each.path === path && each.text === text && isResolved(each),
+	);
+	const derived = () => referencesOf(deployment, schema, before.resource, before);
+	return (
+		!wasHeld &&
+		derived().some((each) => each.text === text && each.rule === rule && !isResolved(each))
+	);
 }
 
 /** Whether a resource has a reference to this incarnation already. */

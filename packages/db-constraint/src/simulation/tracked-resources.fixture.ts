@@ -11,13 +11,13 @@ export interface TrackedReference {
 	/** `keyString` of the target. */
 	readonly text: string;
 	readonly rule: OnDelete;
-	/** `unresolved` if a new schema derived the reference, and its target did not exist. */
+	/** `unresolved` if a new schema made the field a reference, and its target did not exist, or was not looked up. */
 	readonly uid: string;
 	/** Whether nothing is promised about its target until it is established again: see `ObservedLosses`. */
 	readonly isSuspended?: true;
 }
 
-/** The uid of a target that did not exist when a schema became active. */
+/** The uid of a target that is not looked up yet, or did not exist then, because a schema made the field a reference. */
 export const unresolved = "unresolved";
 
 /** A stored resource. */
