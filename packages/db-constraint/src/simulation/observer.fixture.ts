@@ -12,11 +12,12 @@ import type { Fence } from "@plinth/runtime";
 import type { CommitResult, Mutation } from "@plinth/storage";
 import { keyOfShadow } from "../commit/commit-plan.ts";
 import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
-import { locateReferences } from "../schema/locate-references.ts";
 import { keyOf, keyString } from "../shadow/resource-key.ts";
 import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
 import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
+import { derivedBy, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
+import { distinct, LeftReferences } from "./left-references.fixture.ts";
 import { ObservedLosses } from "./observed-losses.fixture.ts";
 import { ObservedVersions } from "./observed-versions.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
@@ -388,13 +389,15 @@ export class Observer {
 		// A change that no user made was derived by a schema, and its targets may be missing.
 		const isDerived = before !== undefined && noteOf(before) === noteOf(after);
 		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
+		const left = new LeftReferences(before, after, outgoing);
 		const references = after.references.map((held): TrackedReference => {
-			if (isResolved(held)) {
-				return held;
+			const earlier = left.earlierOf(held);
+			if (isResolved(held) || earlier !== undefined) {
+				return earlier ?? held;
 			}
 			const recorded = outgoing.find((each) => isOf(each, held));
 			const recordedUid = recorded?.targetUid;
-			const mayMiss = isDerived || (before !== undefined && isUnrecorded(before, after, held));
+			const mayMiss = isDerived || left.isUnrecorded(held);
 			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && mayMiss) {
 				return { ...held, uid: unresolved };
 			}
@@ -416,7 +419,7 @@ export class Observer {
 			}
 			return { ...held, uid: target?.uid ?? "missing" };
 		});
-		const resolved = { ...after, references };
+		const resolved = { ...after, schema: left.schema, references: distinct(references) };
 		this.records.store(resolved);
 		return { text, before, after: resolved };
 	}
@@ -539,63 +542,9 @@ interface Committed {
 	readonly stored: Resource | undefined;
 }
 
-/** The references of a resource. Existing ones keep their incarnations; new ones are resolved later. */
-function referencesOf(
-	{ environment }: SimulatedDeployment,
-	{ descriptor }: SimulatedSchema,
-	stored: Resource,
-	before: TrackedResource | undefined,
-): readonly TrackedReference[] {
-	return locateReferences({ descriptor, environment }, stored).map(({ path, target, rule }) => {
-		const text = keyString(target);
-		const known = before?.references.find((held) => held.text === text && held.rule === rule);
-		return known ?? { path, target, text, rule, uid: "" };
-	});
-}
-
-/** The resource with its references by another schema, with the target uids that they had before. */
-function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedResource {
-	if (tracked.schema === schema) {
-		return tracked;
-	}
-	const { deployment, resource, references: before } = tracked;
-	const references = referencesOf(deployment, schema, resource, tracked).map((held) => {
-		const { uid = "", isSuspended } = before.find(({ text }) => text === held.text) ?? {};
-		return held.uid === "" ? { ...held, uid, ...(isSuspended && { isSuspended }) } : held;
-	});
-	return { ...tracked, schema, references };
-}
-
-/**
- * Whether a resource had a reference before it was written, in a field that the active schema made one, and that is not
- * derived yet. What writes it again does not wait for its target.
- */
-function isUnrecorded(
-	before: TrackedResource,
-	{ deployment, schema }: TrackedResource,
-	{ path, text, rule }: TrackedReference,
-): boolean {
-	const wasHeld = before.references.some(
-		(each) => each.path === path && each.text === text && isResolved(each),
-	);
-	const derived = () => referencesOf(deployment, schema, before.resource, before);
-	return (
-		!wasHeld &&
-		derived().some((each) => each.text === text && each.rule === rule && !isResolved(each))
-	);
-}
-
 /** Whether a resource has a reference to this incarnation already. */
 function holds({ references }: TrackedResource, { text, uid }: TrackedResource): boolean {
 	return references.some((held) => held.text === text && held.uid === uid);
-}
-
-function isResolved({ uid }: TrackedReference): boolean {
-	return uid !== "" && uid !== unresolved;
-}
-
-function isOf({ target, rule }: OutgoingReference, held: TrackedReference): boolean {
-	return target !== undefined && rule === held.rule && keyString(target) === held.text;
 }
 
 /** Each write of a user has a unique note. If the note is unchanged, no user wrote the resource. */

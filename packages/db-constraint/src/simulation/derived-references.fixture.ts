@@ -1,0 +1,75 @@
+import type { Resource } from "@plinth/proto";
+import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { locateReferences } from "../schema/locate-references.ts";
+import { keyString } from "../shadow/resource-key.ts";
+import type { SimulatedDeployment } from "./participants.fixture.ts";
+import type { SimulatedSchema } from "./schemas.fixture.ts";
+import {
+	type TrackedReference,
+	type TrackedResource,
+	unresolved,
+} from "./tracked-resources.fixture.ts";
+
+/** The references of a resource. Existing ones keep their incarnations; new ones are resolved later. */
+export function referencesOf(
+	{ environment }: SimulatedDeployment,
+	{ descriptor }: SimulatedSchema,
+	stored: Resource,
+	before: TrackedResource | undefined,
+): readonly TrackedReference[] {
+	return locateReferences({ descriptor, environment }, stored).map(({ path, target, rule }) => {
+		const text = keyString(target);
+		const known = before?.references.find((held) => held.text === text && held.rule === rule);
+		const held = known ?? { path, target, text, rule, uid: "" };
+		return held.path === path ? held : { ...held, path };
+	});
+}
+
+/** The resource with its references by another schema, with the incarnations that they had before. */
+export function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedResource {
+	if (tracked.schema === schema) {
+		return tracked;
+	}
+	const { deployment, resource, references: before } = tracked;
+	const all = referencesOf(deployment, schema, resource, tracked);
+	const references = all.map((held) => {
+		if (held.uid !== "") {
+			return held;
+		}
+		const { uid = "", isSuspended } = heldBefore(held, before, all) ?? {};
+		return { ...held, uid, ...(isSuspended && { isSuspended }) };
+	});
+	return { ...tracked, schema, references };
+}
+
+/**
+ * The reference by an earlier schema whose incarnation one has now: that of its field, or one that is left to it, as no
+ * other reference has its rule or its field.
+ *
+ * @param all - the references of the resource by the schema of `held`.
+ */
+export function heldBefore(
+	{ path, text, rule }: TrackedReference,
+	before: readonly TrackedReference[],
+	all: readonly TrackedReference[],
+): TrackedReference | undefined {
+	const sameTarget = before.filter((each) => each.text === text);
+	const isOfOther = (earlier: TrackedReference) =>
+		all.some(
+			(each) =>
+				each.text === text &&
+				(each.rule === earlier.rule || (each.path === earlier.path && each.rule !== rule)),
+		);
+	const own = sameTarget.find((each) => each.path === path);
+	return own ?? sameTarget.find((each) => isResolved(each) && !isOfOther(each));
+}
+
+/** Whether it is known which incarnation a reference has. */
+export function isResolved({ uid }: TrackedReference): boolean {
+	return uid !== "" && uid !== unresolved;
+}
+
+/** Whether the record of a shadow is that of a reference, whatever its incarnation. */
+export function isOf({ target, rule }: OutgoingReference, held: TrackedReference): boolean {
+	return target !== undefined && rule === held.rule && keyString(target) === held.text;
+}

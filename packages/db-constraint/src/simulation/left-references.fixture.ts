@@ -1,0 +1,72 @@
+import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { heldBefore, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
+import type { SimulatedSchema } from "./schemas.fixture.ts";
+import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
+
+/**
+ * What a write leaves for the derivation of a new schema: the references that the resource had before by the active schema,
+ * and that its shadow does not record yet. The write need not wait for their targets. The shadow records each by the
+ * schema before, as long as it holds its target by that, or as one without a target.
+ */
+export class LeftReferences {
+	readonly #before: TrackedResource | undefined;
+	readonly #after: TrackedResource;
+	readonly #outgoing: readonly OutgoingReference[];
+	/** The references before the write, by the active schema; none if they are derived. */
+	readonly #named: readonly TrackedReference[];
+
+	/** @param outgoing - what the shadow records after the write. */
+	constructor(
+		before: TrackedResource | undefined,
+		after: TrackedResource,
+		outgoing: readonly OutgoingReference[],
+	) {
+		const { deployment, schema } = after;
+		this.#before = before;
+		this.#after = after;
+		this.#outgoing = outgoing;
+		this.#named =
+			before === undefined || before.schema === schema
+				? []
+				: referencesOf(deployment, schema, before.resource, before);
+	}
+
+	/** The schema by which the references are checked from now on: that before if it still has records. */
+	get schema(): SimulatedSchema {
+		const isLeft = this.#after.references.some((held) => this.earlierOf(held) !== undefined);
+		return (isLeft ? this.#before : this.#after)?.schema ?? this.#after.schema;
+	}
+
+	/** The reference of the schema before that a reference still has as its record. */
+	earlierOf(held: TrackedReference): TrackedReference | undefined {
+		if (!this.#isNamed(held) || this.#outgoing.some((record) => isOf(record, held))) {
+			return undefined;
+		}
+		return this.#before?.references.find(
+			(each) =>
+				each.text === held.text &&
+				isResolved(each) &&
+				this.#outgoing.some(
+					(record) => isOf(record, each) && (each.isSuspended || record.targetUid === each.uid),
+				),
+		);
+	}
+
+	/** Whether a reference may be recorded as one without a target: then it had none before. */
+	isUnrecorded(held: TrackedReference): boolean {
+		const all = [...this.#named, ...this.#after.references];
+		const earlier = heldBefore(held, this.#before?.references ?? [], all);
+		return this.#isNamed(held) && !(earlier !== undefined && isResolved(earlier));
+	}
+
+	#isNamed({ text, rule }: TrackedReference): boolean {
+		return this.#named.some(
+			(each) => each.text === text && each.rule === rule && !isResolved(each),
+		);
+	}
+}
+
+/** The references without those that have the same record. */
+export function distinct(references: readonly TrackedReference[]): readonly TrackedReference[] {
+	return [...new Map(references.map((each) => [`${each.text} ${each.rule}`, each])).values()];
+}
