@@ -1,3 +1,4 @@
+import { isMarkedForDeletion } from "@plinth/resource";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { oneDeployment, thing, to } from "../lab/things.fixture.ts";
 import type { ConstraintLimits } from "../node/limits.ts";
@@ -31,6 +32,17 @@ describe("the handler of received deletions", () => {
 		await lab.pass(1_000);
 		expect(await alpha.read(id("part"))).toMatchObject({ metadata: { finalizers: /mine/ } });
 		expect(await pass()).toEqual({});
+	});
+
+	it("leaves what references the next incarnation of a deleted resource, if it hears of the deletion late", async () => {
+		const { lab, alpha, id, pass } = await start();
+		await lab.run(alpha.delete(id("t")));
+		await lab.run(alpha.write(thing("t")));
+		await lab.run(alpha.write(thing("part", { belongsTo: to("t") })));
+		await lab.pass(1_000);
+		expect(await pass()).toEqual({});
+		const part = await alpha.read(id("part"));
+		expect(part && isMarkedForDeletion(part)).toBe(false);
 	});
 
 	it("waits longer each time for what is blocked, until it has forgotten the deletion", async () => {
