@@ -42,21 +42,26 @@ export class LeftReferences {
 		if (!this.#isNamed(held) || this.#outgoing.some((record) => isOf(record, held))) {
 			return undefined;
 		}
-		return this.#before?.references.find(
-			(each) =>
-				each.text === held.text &&
-				isResolved(each) &&
-				this.#outgoing.some(
-					(record) => isOf(record, each) && (each.isSuspended || record.targetUid === each.uid),
-				),
+		const earlier = this.#heldBefore(held);
+		const isLeft = this.#outgoing.some(
+			(record) =>
+				earlier !== undefined &&
+				isOf(record, earlier) &&
+				(earlier.isSuspended || record.targetUid === earlier.uid),
 		);
+		return isLeft ? earlier : undefined;
 	}
 
 	/** Whether a reference may be recorded as one without a target: then it had none before. */
 	isUnrecorded(held: TrackedReference): boolean {
+		return this.#isNamed(held) && this.#heldBefore(held) === undefined;
+	}
+
+	/** The reference of the schema before whose incarnation one has. */
+	#heldBefore(held: TrackedReference): TrackedReference | undefined {
 		const all = [...this.#named, ...this.#after.references];
 		const earlier = heldBefore(held, this.#before?.references ?? [], all);
-		return this.#isNamed(held) && !(earlier !== undefined && isResolved(earlier));
+		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 
 	#isNamed({ text, rule }: TrackedReference): boolean {
