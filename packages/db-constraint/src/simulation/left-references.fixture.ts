@@ -1,40 +1,52 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { heldBefore, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
-import type { SimulatedSchema } from "./schemas.fixture.ts";
 import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
 
 /**
  * What a write leaves for the derivation of a new schema: the references that the resource had before by the active schema,
  * and that its shadow does not record yet. The write need not wait for their targets. The shadow records each by the
  * schema before, as long as it holds its target by that, or as one without a target.
+ *
+ * Nothing may be left once the active schema is complete.
  */
 export class LeftReferences {
-	readonly #before: TrackedResource | undefined;
-	readonly #after: TrackedResource;
+	readonly #before: readonly TrackedReference[];
+	readonly #after: readonly TrackedReference[];
 	readonly #outgoing: readonly OutgoingReference[];
 	/** The references before the write, by the active schema; none if they are derived. */
 	readonly #named: readonly TrackedReference[];
 
-	/** @param outgoing - what the shadow records after the write. */
+	/**
+	 * @param before - the resource before the write; `undefined` if nothing may be left.
+	 * @param outgoing - what the shadow records after the write.
+	 */
 	constructor(
 		before: TrackedResource | undefined,
-		after: TrackedResource,
+		after: TrackedResource | undefined,
 		outgoing: readonly OutgoingReference[],
 	) {
-		const { deployment, schema } = after;
-		this.#before = before;
-		this.#after = after;
+		this.#before = before?.references ?? [];
+		this.#after = after?.references ?? [];
 		this.#outgoing = outgoing;
 		this.#named =
-			before === undefined || before.schema === schema
+			before === undefined || after === undefined || before.schema === after.schema
 				? []
-				: referencesOf(deployment, schema, before.resource, before);
+				: referencesOf(after.deployment, after.schema, before.resource, before);
 	}
 
-	/** The schema by which the references are checked from now on: that before if it still has records. */
-	get schema(): SimulatedSchema {
-		const isLeft = this.#after.references.some((held) => this.earlierOf(held) !== undefined);
-		return (isLeft ? this.#before : this.#after)?.schema ?? this.#after.schema;
+	/** Whether a reference is left. */
+	get isAny(): boolean {
+		return this.#after.some((held) => this.earlierOf(held) !== undefined);
+	}
+
+	/** Whether a reference is left, and the shadow records all others by the active schema. */
+	get isAll(): boolean {
+		const references = distinct(this.#after.map((held) => this.earlierOf(held) ?? held));
+		return (
+			this.isAny &&
+			references.length === this.#outgoing.length &&
+			references.every((held) => this.#outgoing.some((record) => isOf(record, held)))
+		);
 	}
 
 	/** The reference of the schema before that a reference still has as its record. */
@@ -59,8 +71,7 @@ export class LeftReferences {
 
 	/** The reference of the schema before whose incarnation one has. */
 	#heldBefore(held: TrackedReference): TrackedReference | undefined {
-		const all = [...this.#named, ...this.#after.references];
-		const earlier = heldBefore(held, this.#before?.references ?? [], all);
+		const earlier = heldBefore(held, this.#before, [...this.#named, ...this.#after]);
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 

@@ -308,8 +308,8 @@ export class Observer {
 	}
 
 	/**
-	 * Switches a resource to the active schema once its shadow has been derived, or all must be derived. A
-	 * reference without a target gets one once the shadow names it.
+	 * Switches a resource to the active schema once its shadow has been derived, or all must be derived, or to the part that
+	 * a write has not left for that. A reference without a target gets one once the shadow names it.
 	 */
 	#follow(text: string): void {
 		const before = this.records.resources.get(text);
@@ -318,7 +318,8 @@ export class Observer {
 		}
 		const isComplete = this.records.activeSchemas.get(before.deployment)?.complete ?? false;
 		const derived = derivedBy(before, this.#activeSchema(before.deployment));
-		const isDerived = isComplete || this.#isRecorded(derived);
+		const isDerived =
+			isComplete || this.#isRecorded(derived) || this.#leftBy({ before, after: derived }).isAll;
 		if (before.schema !== derived.schema && isDerived) {
 			this.#resolved({ text, before, after: derived });
 		} else if (before.references.some(({ uid }) => uid === unresolved)) {
@@ -336,6 +337,13 @@ export class Observer {
 		if (tracked && references?.some((held, at) => held !== tracked.references[at])) {
 			this.records.store({ ...tracked, references });
 		}
+	}
+
+	/** What a change leaves for the derivation of the active schema. */
+	#leftBy({ before, after }: Pick<Change, "before" | "after">): LeftReferences {
+		const isComplete = after && this.records.activeSchemas.get(after.deployment)?.complete;
+		const outgoing = (after && this.records.shadows.get(after.text)?.outgoing) ?? [];
+		return new LeftReferences(isComplete ? undefined : before, after, outgoing);
 	}
 
 	/** Whether the shadow has these references, whatever their target uids. */
@@ -380,7 +388,8 @@ export class Observer {
 	/** Resolves new references to the targets that exist after their commit. */
 	#resolved(change: Change): Change {
 		const { text, before, after } = change;
-		if (after === undefined || after.references.every(isResolved)) {
+		const left = this.#leftBy(change);
+		if (after === undefined || (after.references.every(isResolved) && !left.isAny)) {
 			if (after !== undefined && after !== this.records.resources.get(text)) {
 				this.records.store(after);
 			}
@@ -389,11 +398,10 @@ export class Observer {
 		// A change that no user made was derived by a schema, and its targets may be missing.
 		const isDerived = before !== undefined && noteOf(before) === noteOf(after);
 		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
-		const left = new LeftReferences(before, after, outgoing);
 		const references = after.references.map((held): TrackedReference => {
-			const earlier = left.earlierOf(held);
-			if (isResolved(held) || earlier !== undefined) {
-				return earlier ?? held;
+			const known = left.earlierOf(held) ?? held;
+			if (isResolved(known)) {
+				return known;
 			}
 			const recorded = outgoing.find((each) => isOf(each, held));
 			const recordedUid = recorded?.targetUid;
@@ -419,7 +427,8 @@ export class Observer {
 			}
 			return { ...held, uid: target?.uid ?? "missing" };
 		});
-		const resolved = { ...after, schema: left.schema, references: distinct(references) };
+		const schema = (left.isAny ? before : after)?.schema ?? after.schema;
+		const resolved = { ...after, schema, references: distinct(references) };
 		this.records.store(resolved);
 		return { text, before, after: resolved };
 	}
