@@ -34,7 +34,7 @@ describe("the handler of received deletions", () => {
 		expect(await pass()).toEqual({});
 	});
 
-	it("leaves what references the next incarnation of a deleted resource, if it hears of the deletion late", async () => {
+	it("leaves what references the next incarnation of a deleted resource, if it learns of the deletion late", async () => {
 		const { lab, alpha, id, pass } = await start();
 		await lab.run(alpha.delete(id("t")));
 		await lab.run(alpha.write(thing("t")));

@@ -101,7 +101,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "What acts on a deletion names the incarnation.",
 		test: {
 			file: "controller/subscribed-deleting-handler.test.ts",
-			name: "leaves what references the next incarnation of a deleted resource, if it hears of the deletion late",
+			name: "leaves what references the next incarnation of a deleted resource, if it learns of the deletion late",
 		},
 	},
 	"count references of resources that are irrevocably deleted": {
