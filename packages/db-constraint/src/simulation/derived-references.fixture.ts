@@ -44,7 +44,7 @@ export function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): Tr
 
 /**
  * The reference by an earlier schema whose incarnation one has now: that of its field, or one that is left to it, as no
- * other reference has its rule or its field.
+ * other reference has its rule or its field. If there is neither, that of its field without a target.
  *
  * @param all - the references of the resource by the schema of `held`.
  */
@@ -61,7 +61,9 @@ export function heldBefore(
 				(each.rule === earlier.rule || (each.path === earlier.path && each.rule !== rule)),
 		);
 	const own = sameTarget.find((each) => each.path === path);
-	return own ?? sameTarget.find((each) => isResolved(each) && !isOfOther(each));
+	return own !== undefined && isResolved(own)
+		? own
+		: (sameTarget.find((each) => isResolved(each) && !isOfOther(each)) ?? own);
 }
 
 /** Whether it is known which incarnation a reference has. */

@@ -10,47 +10,50 @@ import type { TrackedReference, TrackedResource } from "./tracked-resources.fixt
  * Nothing may be left once the active schema is complete.
  */
 export class LeftReferences {
-	readonly #before: readonly TrackedReference[];
-	readonly #after: readonly TrackedReference[];
+	readonly #before: TrackedResource;
+	readonly #after: TrackedResource;
 	readonly #outgoing: readonly OutgoingReference[];
 	/** The references before the write, by the active schema; none if they are derived. */
 	readonly #named: readonly TrackedReference[];
 
 	/**
-	 * @param before - the resource before the write; `undefined` if nothing may be left.
+	 * @param before - the resource before the write; `after` if nothing may be left.
 	 * @param outgoing - what the shadow records after the write.
 	 */
 	constructor(
-		before: TrackedResource | undefined,
-		after: TrackedResource | undefined,
+		before: TrackedResource,
+		after: TrackedResource,
 		outgoing: readonly OutgoingReference[],
 	) {
-		this.#before = before?.references ?? [];
-		this.#after = after?.references ?? [];
+		this.#before = before;
+		this.#after = after;
 		this.#outgoing = outgoing;
 		this.#named =
-			before === undefined || after === undefined || before.schema === after.schema
+			before.schema === after.schema
 				? []
 				: referencesOf(after.deployment, after.schema, before.resource, before);
 	}
 
-	/** Whether a reference is left. */
-	get isAny(): boolean {
-		return this.#after.some((held) => this.earlierOf(held) !== undefined);
+	/**
+	 * The resource with the references that its shadow must record: those by the active schema or, for those that are left,
+	 * what holds their targets still. As long as some are left, it has the schema before.
+	 */
+	get expected(): TrackedResource {
+		const { references } = this.#after;
+		const recorded = references.map((held) => this.#earlierOf(held) ?? held);
+		const isAnyLeft = recorded.some((held, at) => held !== references[at]);
+		return isAnyLeft
+			? { ...this.#after, schema: this.#before.schema, references: distinct(recorded) }
+			: this.#after;
 	}
 
-	/** Whether a reference is left, and the shadow records all others by the active schema. */
-	get isAll(): boolean {
-		const references = distinct(this.#after.map((held) => this.earlierOf(held) ?? held));
-		return (
-			this.isAny &&
-			references.length === this.#outgoing.length &&
-			references.every((held) => this.#outgoing.some((record) => isOf(record, held)))
-		);
+	/** Whether a reference may be recorded as one without a target: then it had none before. */
+	isUnrecorded(held: TrackedReference): boolean {
+		return this.#isNamed(held) && this.#heldBefore(held) === undefined;
 	}
 
 	/** The reference of the schema before that a reference still has as its record. */
-	earlierOf(held: TrackedReference): TrackedReference | undefined {
+	#earlierOf(held: TrackedReference): TrackedReference | undefined {
 		if (!this.#isNamed(held) || this.#outgoing.some((record) => isOf(record, held))) {
 			return undefined;
 		}
@@ -64,14 +67,10 @@ export class LeftReferences {
 		return isLeft ? earlier : undefined;
 	}
 
-	/** Whether a reference may be recorded as one without a target: then it had none before. */
-	isUnrecorded(held: TrackedReference): boolean {
-		return this.#isNamed(held) && this.#heldBefore(held) === undefined;
-	}
-
 	/** The reference of the schema before whose incarnation one has. */
 	#heldBefore(held: TrackedReference): TrackedReference | undefined {
-		const earlier = heldBefore(held, this.#before, [...this.#named, ...this.#after]);
+		const all = [...this.#named, ...this.#after.references];
+		const earlier = heldBefore(held, this.#before.references, all);
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 
@@ -83,6 +82,6 @@ export class LeftReferences {
 }
 
 /** The references without those that have the same record. */
-export function distinct(references: readonly TrackedReference[]): readonly TrackedReference[] {
+function distinct(references: readonly TrackedReference[]): readonly TrackedReference[] {
 	return [...new Map(references.map((each) => [`${each.text} ${each.rule}`, each])).values()];
 }

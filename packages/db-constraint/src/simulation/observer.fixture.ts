@@ -17,7 +17,7 @@ import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
 import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
 import { derivedBy, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
-import { distinct, LeftReferences } from "./left-references.fixture.ts";
+import { LeftReferences } from "./left-references.fixture.ts";
 import { ObservedLosses } from "./observed-losses.fixture.ts";
 import { ObservedVersions } from "./observed-versions.fixture.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
@@ -318,8 +318,8 @@ export class Observer {
 		}
 		const isComplete = this.records.activeSchemas.get(before.deployment)?.complete ?? false;
 		const derived = derivedBy(before, this.#activeSchema(before.deployment));
-		const isDerived =
-			isComplete || this.#isRecorded(derived) || this.#leftBy({ before, after: derived }).isAll;
+		const { expected } = this.#leftBy(before, derived);
+		const isDerived = isComplete || this.#isRecorded(expected);
 		if (before.schema !== derived.schema && isDerived) {
 			this.#resolved({ text, before, after: derived });
 		} else if (before.references.some(({ uid }) => uid === unresolved)) {
@@ -340,10 +340,10 @@ export class Observer {
 	}
 
 	/** What a change leaves for the derivation of the active schema. */
-	#leftBy({ before, after }: Pick<Change, "before" | "after">): LeftReferences {
-		const isComplete = after && this.records.activeSchemas.get(after.deployment)?.complete;
-		const outgoing = (after && this.records.shadows.get(after.text)?.outgoing) ?? [];
-		return new LeftReferences(isComplete ? undefined : before, after, outgoing);
+	#leftBy(before: TrackedResource | undefined, after: TrackedResource): LeftReferences {
+		const isComplete = this.records.activeSchemas.get(after.deployment)?.complete ?? false;
+		const outgoing = this.records.shadows.get(after.text)?.outgoing ?? [];
+		return new LeftReferences(isComplete ? after : (before ?? after), after, outgoing);
 	}
 
 	/** Whether the shadow has these references, whatever their target uids. */
@@ -388,20 +388,23 @@ export class Observer {
 	/** Resolves new references to the targets that exist after their commit. */
 	#resolved(change: Change): Change {
 		const { text, before, after } = change;
-		const left = this.#leftBy(change);
-		if (after === undefined || (after.references.every(isResolved) && !left.isAny)) {
-			if (after !== undefined && after !== this.records.resources.get(text)) {
-				this.records.store(after);
-			}
+		if (after === undefined) {
 			return change;
+		}
+		const left = this.#leftBy(before, after);
+		const { expected } = left;
+		if (expected.references.every(isResolved)) {
+			if (expected !== this.records.resources.get(text)) {
+				this.records.store(expected);
+			}
+			return { text, before, after: expected };
 		}
 		// A change that no user made was derived by a schema, and its targets may be missing.
 		const isDerived = before !== undefined && noteOf(before) === noteOf(after);
 		const outgoing = this.records.shadows.get(text)?.outgoing ?? [];
-		const references = after.references.map((held): TrackedReference => {
-			const known = left.earlierOf(held) ?? held;
-			if (isResolved(known)) {
-				return known;
+		const references = expected.references.map((held): TrackedReference => {
+			if (isResolved(held)) {
+				return held;
 			}
 			const recorded = outgoing.find((each) => isOf(each, held));
 			const recordedUid = recorded?.targetUid;
@@ -427,8 +430,7 @@ export class Observer {
 			}
 			return { ...held, uid: target?.uid ?? "missing" };
 		});
-		const schema = (left.isAny ? before : after)?.schema ?? after.schema;
-		const resolved = { ...after, schema, references: distinct(references) };
+		const resolved = { ...expected, references };
 		this.records.store(resolved);
 		return { text, before, after: resolved };
 	}
