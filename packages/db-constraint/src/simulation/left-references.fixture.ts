@@ -43,7 +43,7 @@ export class LeftReferences {
 		const recorded = references.map((held) => this.#earlierOf(held) ?? held);
 		const isAnyLeft = recorded.some((held, at) => held !== references[at]);
 		return isAnyLeft
-			? { ...this.#after, schema: this.#before.schema, references: distinct(recorded) }
+			? { ...this.#after, schema: this.#before.schema, references: this.#asRecorded(recorded) }
 			: this.#after;
 	}
 
@@ -79,9 +79,13 @@ export class LeftReferences {
 			(each) => each.text === text && each.rule === rule && !isResolved(each),
 		);
 	}
-}
 
-/** The references without those that have the same record. */
-function distinct(references: readonly TrackedReference[]): readonly TrackedReference[] {
-	return [...new Map(references.map((each) => [`${each.text} ${each.rule}`, each])).values()];
+	/** The references that have the same record once, in the field that it names. */
+	#asRecorded(references: readonly TrackedReference[]): readonly TrackedReference[] {
+		const distinct = new Map(references.map((each) => [`${each.text} ${each.rule}`, each]));
+		return [...distinct.values()].map((each) => {
+			const { path = each.path } = this.#outgoing.find((record) => isOf(record, each)) ?? {};
+			return { ...each, path };
+		});
+	}
 }
