@@ -89,6 +89,7 @@ export type FaultName =
 	| "lose the targets of changed rules between two commits"
 	| "mark without making the shadow DELETING"
 	| "measure elapsed times from when a shard was gained"
+	| "name servers of a snapshot that is being read"
 	| "never free a slot of the limiter"
 	| "prefer servers that do not respond to the registered address"
 	| "put a source on a new shadow"

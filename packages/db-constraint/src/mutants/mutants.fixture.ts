@@ -666,6 +666,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "establishes as many references of one resource as its shadow can hold",
 		},
 	},
+	"name servers of a snapshot that is being read": {
+		rule: "Servers of a deployment are named with the version of its storage at which they ran.",
+		test: {
+			file: "shadow/shadow-index.test.ts",
+			name: "an index names the servers of a snapshot once it has the version of that",
+		},
+	},
 	"leave older servers in the storage": {
 		rule: "Of the addresses of another deployment's servers, those that were named last are stored.",
 		test: {

@@ -5,6 +5,7 @@ import type {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { type Logger, type Runtime, sleep } from "@plinth/runtime";
 import type { StorageBackend, WatchEvent } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import { addressesIn, type EndpointAddresses, type Endpoints } from "./endpoint-addresses.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
 import { ResourceShadow, recordOf, type StoredShadow, shadowOf } from "./shadow-records.ts";
@@ -49,7 +50,9 @@ export class ShadowIndex {
 	#version = "";
 	readonly #descriptorListeners = new Set<(descriptor: ActiveDescriptor) => void>();
 	#descriptor: ActiveDescriptor | undefined;
-	readonly #endpoints = new Map<string, EndpointAddresses>();
+	#endpoints = new Map<string, EndpointAddresses>();
+	/** The endpoints in a snapshot that is being read, of versions that `version` does not include yet. */
+	#endpointsInSnapshot: Map<string, EndpointAddresses> | undefined;
 	readonly #endpointListeners = new Set<() => void>();
 	readonly #registryListeners = new Set<(entry: RegistryEntry) => void>();
 	readonly #dropped = new Set<string>();
@@ -74,7 +77,11 @@ export class ShadowIndex {
 		return this.#descriptor;
 	}
 
-	/** The addresses of the deployment's servers, by the names of their records: of those that run, or did lately. */
+	/**
+	 * The addresses of the deployment's servers, by the names of their records: of those that run, or did lately.
+	 *
+	 * Invariant: they are those of `version`, with which they are named. A snapshot changes them once it has been read.
+	 */
 	get endpoints(): Endpoints {
 		return this.#endpoints;
 	}
@@ -219,7 +226,10 @@ export class ShadowIndex {
 			tenancy: { partition: "", namespace: "" },
 			namePrefix: "",
 		};
-		const before = new Set([...this.#byName.keys(), ...this.#endpoints.keys()]);
+		const before = new Set(this.#byName.keys());
+		this.#endpointsInSnapshot = isPlanted("name servers of a snapshot that is being read")
+			? undefined
+			: new Map();
 		for await (const event of this.#backend.watchList(query, { signal })) {
 			await this.#runtime.scheduler.turn();
 			if (event.kind === "upsert") {
@@ -247,6 +257,11 @@ export class ShadowIndex {
 				}
 			}
 		}
+		if (event.kind === "end-of-snapshot" && this.#endpointsInSnapshot !== undefined) {
+			this.#endpoints = this.#endpointsInSnapshot;
+			this.#endpointsInSnapshot = undefined;
+			this.#endpointsChanged();
+		}
 	}
 
 	#store(resource: Resource): void {
@@ -267,8 +282,7 @@ export class ShadowIndex {
 		const { record } = recordOf(resource);
 		switch (record.case) {
 			case "endpoint":
-				this.#endpoints.set(resource.id?.name ?? "", addressesIn(record.value));
-				this.#endpointsChanged();
+				this.#storeEndpoint(resource.id?.name ?? "", addressesIn(record.value));
 				break;
 			case "descriptor":
 				this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
@@ -294,6 +308,15 @@ export class ShadowIndex {
 				}
 				break;
 		}
+	}
+
+	#storeEndpoint(name: string, addresses: EndpointAddresses): void {
+		if (this.#endpointsInSnapshot !== undefined) {
+			this.#endpointsInSnapshot.set(name, addresses);
+			return;
+		}
+		this.#endpoints.set(name, addresses);
+		this.#endpointsChanged();
 	}
 
 	#remove(name: string): void {
