@@ -33,10 +33,12 @@ export function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): Tr
 	const { deployment, resource, references: before } = tracked;
 	const all = referencesOf(deployment, schema, resource, tracked);
 	const references = all.map((held) => {
-		if (held.uid !== "") {
+		// Another field may have lost its target by the rule that the field of this one has now, and that holds its own.
+		const earlier = isResolved(held) ? undefined : heldBefore(held, before, all);
+		if (earlier === undefined) {
 			return held;
 		}
-		const { uid = "", isSuspended } = heldBefore(held, before, all) ?? {};
+		const { uid, isSuspended } = earlier;
 		return { ...held, uid, ...(isSuspended && { isSuspended }) };
 	});
 	return { ...tracked, schema, references };
