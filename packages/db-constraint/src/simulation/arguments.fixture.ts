@@ -16,6 +16,7 @@ export function readArguments(args: readonly string[]) {
 			trace: { type: "boolean", default: false },
 			losses: { type: "string", default: "0" },
 			"restore-meta": { type: "boolean", default: false },
+			"switch-schemas": { type: "boolean", default: false },
 			"max-failures": { type: "string", default: "10" },
 			help: { type: "boolean", default: false },
 		},
@@ -32,6 +33,7 @@ export function readArguments(args: readonly string[]) {
 		isTracing: values.trace,
 		losses: numberOf("losses"),
 		restoresMeta: values["restore-meta"],
+		switchesSchemas: values["switch-schemas"],
 	};
 	return { values, numberOf, options };
 }

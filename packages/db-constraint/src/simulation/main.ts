@@ -17,6 +17,7 @@ if (values.help) {
   --seed N           only this seed
   --losses N         in one of N seeds, restore a deployment from a backup, or delete one (default 0: in none)
   --restore-meta     restore the meta deployment in each seed (default: in some)
+  --switch-schemas   switch schemas in each seed, and reference twice as often (default: switch in some)
   --trace            print what happens, step by step
   --max-failures N   stop after so many failures (default 10)`);
 	process.exit(0);

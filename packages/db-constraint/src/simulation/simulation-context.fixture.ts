@@ -25,6 +25,8 @@ export interface SimulationOptions {
 	readonly losses?: number;
 	/** Whether each seed restores the meta deployment. Default: false, some do. */
 	readonly restoresMeta?: boolean;
+	/** Whether each seed switches schemas, and users reference twice as often. Default: false, some switch. */
+	readonly switchesSchemas?: boolean;
 }
 
 /** The state that all parts of a simulation share. */
@@ -40,6 +42,8 @@ export class SimulationContext {
 	held = 0;
 	/** Whether schemas are switched. */
 	readonly switches: boolean;
+	/** Whether users reference twice as often, which shows more of what a switch can break. */
+	readonly hasManyReferences: boolean;
 	/** Whether deployments of a service have different versions of its type, and switch these. */
 	readonly versionsDiffer: boolean;
 	/** In some runs so few that passes often wait for others. */
@@ -72,9 +76,15 @@ export class SimulationContext {
 
 	constructor(
 		seed: number,
-		{ isTracing = false, losses = 0, restoresMeta = false }: SimulationOptions,
+		options: SimulationOptions,
 		createMeta: (sim: SimulationContext) => SimulatedMetaDeployment,
 	) {
+		const {
+			isTracing = false,
+			losses = 0,
+			restoresMeta = false,
+			switchesSchemas = false,
+		} = options;
 		this.hasLoss = losses > 0 && seed % losses === 3 % losses;
 		// Each deployment changes all of its guards for each successor, also that of the meta deployment.
 		this.runtime = seededRuntime({ seed, maxSteps: this.hasLoss ? 2_000_000 : 1_000_000 });
@@ -84,7 +94,8 @@ export class SimulationContext {
 		this.sharesAddresses = seed % 10 === 9;
 		this.trace = new Trace(this.runtime.clock, isTracing);
 		this.workload = workloads[this.pick(workloadNames)];
-		this.switches = this.happens(0.25);
+		this.switches = this.happens(0.25) || switchesSchemas;
+		this.hasManyReferences = switchesSchemas;
 		this.versionsDiffer = !this.switches && this.happens(0.3);
 		this.observer = new Observer(this.trace, this.versionsDiffer);
 		this.isLagging = this.happens(0.4);

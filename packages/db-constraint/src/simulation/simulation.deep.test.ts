@@ -7,4 +7,10 @@ describe("deployments with crashing servers and lost messages", () => {
 		forEachSeed(32, async (seed) => {
 			expect((await simulate(seed)).violation).toBeUndefined();
 		}));
+
+	it("keep them while all of them switch schemas", () =>
+		forEachSeed(8, async (seed) => {
+			const outcome = await simulate(seed, { switchesSchemas: true });
+			expect(outcome.violation).toBeUndefined();
+		}));
 });

@@ -298,15 +298,21 @@ export class User {
 		this.#written += 1;
 		const note = `${this.#name} ${this.#written}`;
 		const isCrowd = sim.workload.isCrowded && server.deployment === sim.deployments[0];
+		const isDense = sim.hasManyReferences;
+		const crowdShare = isDense ? 0.5 : 0.2;
+		const factor = isDense ? 2 : 1;
 		const maybe = (chance: number, type = alpha.type) =>
-			sim.happens(isCrowd ? chance / 5 : chance) ? this.#reference(type) : undefined;
+			sim.happens(isCrowd ? chance * crowdShare : Math.min(0.8, chance * factor))
+				? this.#reference(type)
+				: undefined;
 		const needs = maybe(sim.workload.blocking);
 		const belongsTo = maybe(sim.workload.cascading);
 		const likes = [maybe(0.25), maybe(0.15)].flatMap((it) => it ?? []);
 		const common = { note, likes, ...(needs && { needs }), ...(belongsTo && { belongsTo }) };
 		const { type } = server.deployment.service;
 		const next = type !== alpha.type && sim.happens(0.3) ? this.#reference(type) : undefined;
-		const later = sim.switches && sim.happens(0.3) ? this.#reference(alpha.type) : undefined;
+		const later =
+			sim.switches && sim.happens(isDense ? 0.7 : 0.3) ? this.#reference(alpha.type) : undefined;
 		const init = { ...common, ...(next && { next }), ...(later && { later }) };
 		return create<DescMessage>(written.schema, init);
 	}
