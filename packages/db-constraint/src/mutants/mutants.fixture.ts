@@ -161,7 +161,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 105,
+		seed: 116,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -253,7 +253,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"learn no servers from other servers of the deployment": {
 		rule: "The servers of a deployment share which servers of others run.",
-		seed: 7,
+		seed: 157,
 	},
 	"start only once a meta deployment responds": {
 		rule: "A server starts with the registry view in its storage.",
