@@ -52,6 +52,11 @@ export class LeftReferences {
 		return this.#isNamed(held) && this.#heldBefore(held) === undefined;
 	}
 
+	/** Whether a reference is not new: it takes over the incarnation that one of the schema before holds. */
+	isHeld(held: TrackedReference, uid: string): boolean {
+		return this.#isNamed(held) && this.#heldBefore(held)?.uid === uid;
+	}
+
 	/** The reference of the schema before that a reference still has as its record. */
 	#earlierOf(held: TrackedReference): TrackedReference | undefined {
 		if (!this.#isNamed(held) || this.#outgoing.some((record) => isOf(record, held))) {

@@ -422,7 +422,11 @@ export class Observer {
 					1,
 					`${text} was stored with ${held.path} to ${held.text}, which does not exist`,
 				);
-			} else if (this.#isBeingDeleted(target) && !(isDerived && holds(after, target))) {
+			} else if (
+				this.#isBeingDeleted(target) &&
+				!(isDerived && holds(after, target)) &&
+				!left.isHeld(held, target.uid)
+			) {
 				this.violation(
 					4,
 					`${text} was stored with ${held.path} to ${held.text}, which is being deleted`,
