@@ -666,11 +666,18 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "establishes as many references of one resource as its shadow can hold",
 		},
 	},
-	"name servers of a snapshot that is being read": {
+	"name servers before the version that has them": {
 		rule: "Servers of a deployment are named with the version of its storage at which they ran.",
 		test: {
 			file: "shadow/shadow-index.test.ts",
-			name: "an index names the servers of a snapshot once it has the version of that",
+			name: "names the servers of a snapshot once it has the version of that",
+		},
+	},
+	"check the registered address against former servers": {
+		rule: "A server of the deployment runs at the registered address.",
+		test: {
+			file: "registry/registered-address.test.ts",
+			name: "a server that can't register its address tries for as long as none runs at the registered one",
 		},
 	},
 	"leave older servers in the storage": {

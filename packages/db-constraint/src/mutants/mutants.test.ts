@@ -30,6 +30,23 @@ describe("mutants", () => {
 	});
 });
 
+it("docs/db-constraint-simulation.md lists each mutant once, with what finds it", () => {
+	const page = readFileSync(join(src, "../../../docs/db-constraint-simulation.md"), "utf8");
+	const [, section = ""] = /^## Mutants$(.*?)^## /ms.exec(page) ?? [];
+	const listed = [...section.matchAll(/^\|(.*)\|$/gm)]
+		.map(([, row = ""]) => row.split("|").map((cell) => cell.trim().replaceAll("`", "")))
+		.filter(([name = ""]) => name !== "mutant" && !/^-+$/.test(name))
+		// The fourth cell is the promise that a seed breaks.
+		.map((cells) => cells.slice(0, 3));
+	const expected = faultNames.map((name) => {
+		const mutant = mutants[name];
+		return "test" in mutant
+			? [name, mutant.test.file]
+			: [name, `${mutant.seed}`, mutant.options?.join(" ") ?? ""];
+	});
+	expect(listed.sort()).toEqual(expected.sort());
+});
+
 describe("without fault points", () => {
 	const withFaults = sources.filter(({ source }) => source.includes("isPlanted"));
 

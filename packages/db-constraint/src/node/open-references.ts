@@ -363,12 +363,20 @@ class OpenReferences implements References {
 	/** Registers the address of this server if none of the deployment runs at the registered one. */
 	#keepRegisteredAddress(registry: DeploymentRegistry, own: EndpointAddresses): void {
 		const address = own.announced;
-		const { endpoints } = this.#constraints.context.index;
-		const isWrong = () =>
-			registry.registeredAddress !== address &&
-			endpoints.has(endpointName(own)) &&
-			!announcedAddresses(endpoints).includes(registry.registeredAddress) &&
-			!isPlanted("stay registered at an address where no server runs");
+		const { index } = this.#constraints.context;
+		const former = index.endpoints;
+		// Servers start and stop while a move is repeated.
+		const isWrong = () => {
+			const endpoints = isPlanted("check the registered address against former servers")
+				? former
+				: index.endpoints;
+			return (
+				registry.registeredAddress !== address &&
+				endpoints.has(endpointName(own)) &&
+				!announcedAddresses(endpoints).includes(registry.registeredAddress) &&
+				!isPlanted("stay registered at an address where no server runs")
+			);
+		};
 		if (this.#isMoving || registry.registeredAddress === "" || !isWrong()) {
 			return;
 		}

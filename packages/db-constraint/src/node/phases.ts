@@ -12,7 +12,7 @@ import { type Logger, unlessAborted } from "@plinth/runtime";
  * - `serving`: writes are accepted.
  * - `schema-complete`: the references of all stored resources are derived by this schema.
  * - `announced`: other deployments know which version this one serves.
- * - `controlled`: the controllers of references run, on this server or as a standby of another one.
+ * - `controlled`: the controllers of references run, on this server for the shards that it holds.
  *
  * The controllers do not wait for the schema, which can't be completed while a deployment is down that its references
  * name. Without other deployments the schema is completed before `serving`, and the phases that concern others are

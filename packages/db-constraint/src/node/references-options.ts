@@ -62,6 +62,6 @@ export interface ReferencesOptions {
 /** Options of `References.control`. */
 export interface ControlOptions
 	extends Pick<ControllerManagerOptions, "client" | "cloningClient" | "events"> {
-	/** Grants the lease of the controllers to one server of the deployment. */
+	/** Grants the lease of each shard of the controllers to one server of the deployment. */
 	readonly leases: LeaseManager;
 }

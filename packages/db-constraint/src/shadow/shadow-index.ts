@@ -50,9 +50,9 @@ export class ShadowIndex {
 	#version = "";
 	readonly #descriptorListeners = new Set<(descriptor: ActiveDescriptor) => void>();
 	#descriptor: ActiveDescriptor | undefined;
-	#endpoints = new Map<string, EndpointAddresses>();
-	/** The endpoints in a snapshot that is being read, of versions that `version` does not include yet. */
-	#endpointsInSnapshot: Map<string, EndpointAddresses> | undefined;
+	#endpoints: Endpoints = new Map();
+	/** Those of a snapshot or commit that is being read, which `version` does not include yet; none if there are no others. */
+	#nextEndpoints: Map<string, EndpointAddresses> | undefined;
 	readonly #endpointListeners = new Set<() => void>();
 	readonly #registryListeners = new Set<(entry: RegistryEntry) => void>();
 	readonly #dropped = new Set<string>();
@@ -80,7 +80,8 @@ export class ShadowIndex {
 	/**
 	 * The addresses of the deployment's servers, by the names of their records: of those that run, or did lately.
 	 *
-	 * Invariant: they are those of `version`, with which they are named. A snapshot changes them once it has been read.
+	 * Invariant: they are those of `version`, with which they are named, so they change with it: once a snapshot, or all
+	 * changes of one version, have been read. Each change replaces the map.
 	 */
 	get endpoints(): Endpoints {
 		return this.#endpoints;
@@ -227,9 +228,7 @@ export class ShadowIndex {
 			namePrefix: "",
 		};
 		const before = new Set(this.#byName.keys());
-		this.#endpointsInSnapshot = isPlanted("name servers of a snapshot that is being read")
-			? undefined
-			: new Map();
+		this.#nextEndpoints = new Map();
 		for await (const event of this.#backend.watchList(query, { signal })) {
 			await this.#runtime.scheduler.turn();
 			if (event.kind === "upsert") {
@@ -249,7 +248,10 @@ export class ShadowIndex {
 		} else if (event.kind === "delete") {
 			this.#remove(event.resource.id?.name ?? "");
 		}
-		if (event.version !== undefined && compareVersions(event.version, this.#version) > 0) {
+		if (event.version === undefined) {
+			return;
+		}
+		if (compareVersions(event.version, this.#version) > 0) {
 			this.#version = event.version;
 			for (const waiting of this.#waiting) {
 				if (compareVersions(this.#version, waiting.version) >= 0) {
@@ -257,11 +259,7 @@ export class ShadowIndex {
 				}
 			}
 		}
-		if (event.kind === "end-of-snapshot" && this.#endpointsInSnapshot !== undefined) {
-			this.#endpoints = this.#endpointsInSnapshot;
-			this.#endpointsInSnapshot = undefined;
-			this.#endpointsChanged();
-		}
+		this.#nameEndpoints();
 	}
 
 	#store(resource: Resource): void {
@@ -282,7 +280,9 @@ export class ShadowIndex {
 		const { record } = recordOf(resource);
 		switch (record.case) {
 			case "endpoint":
-				this.#storeEndpoint(resource.id?.name ?? "", addressesIn(record.value));
+				this.#changeEndpoints((next) => {
+					next.set(resource.id?.name ?? "", addressesIn(record.value));
+				});
 				break;
 			case "descriptor":
 				this.#descriptor = { fingerprint: record.value.fingerprint, version: resource.version };
@@ -310,18 +310,30 @@ export class ShadowIndex {
 		}
 	}
 
-	#storeEndpoint(name: string, addresses: EndpointAddresses): void {
-		if (this.#endpointsInSnapshot !== undefined) {
-			this.#endpointsInSnapshot.set(name, addresses);
+	#changeEndpoints(change: (next: Map<string, EndpointAddresses>) => void): void {
+		this.#nextEndpoints ??= new Map(this.#endpoints);
+		change(this.#nextEndpoints);
+		if (isPlanted("name servers before the version that has them")) {
+			this.#nameEndpoints();
+		}
+	}
+
+	#nameEndpoints(): void {
+		if (this.#nextEndpoints === undefined) {
 			return;
 		}
-		this.#endpoints.set(name, addresses);
-		this.#endpointsChanged();
+		this.#endpoints = this.#nextEndpoints;
+		this.#nextEndpoints = undefined;
+		for (const listener of this.#endpointListeners) {
+			listener();
+		}
 	}
 
 	#remove(name: string): void {
-		if (this.#endpoints.delete(name)) {
-			this.#endpointsChanged();
+		if ((this.#nextEndpoints ?? this.#endpoints).has(name)) {
+			this.#changeEndpoints((next) => {
+				next.delete(name);
+			});
 		}
 		const stored = this.#byName.get(name);
 		if (stored !== undefined) {
@@ -338,12 +350,6 @@ export class ShadowIndex {
 			for (const listener of this.#releaseListeners) {
 				listener(target);
 			}
-		}
-	}
-
-	#endpointsChanged(): void {
-		for (const listener of this.#endpointListeners) {
-			listener();
 		}
 	}
 
