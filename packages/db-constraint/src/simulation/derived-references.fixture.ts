@@ -25,9 +25,16 @@ export function referencesOf(
 	});
 }
 
-/** The resource with its references by another schema, with the incarnations that they had before. */
-export function derivedBy(tracked: TrackedResource, schema: SimulatedSchema): TrackedResource {
-	if (tracked.schema === schema) {
+/**
+ * The resource with its references by another schema, with the incarnations that they had before.
+ *
+ * @param schema - the same resource is returned if there is none.
+ */
+export function derivedBy(
+	tracked: TrackedResource,
+	schema: SimulatedSchema | undefined,
+): TrackedResource {
+	if (schema === undefined || tracked.schema === schema) {
 		return tracked;
 	}
 	const { deployment, resource, references: before } = tracked;

@@ -29,21 +29,21 @@ export class LeftReferences {
 		this.#after = after;
 		this.#outgoing = outgoing;
 		this.#named =
-			before.schema === after.schema
+			after.schema === undefined || before.schema === after.schema
 				? []
 				: referencesOf(after.deployment, after.schema, before.resource, before);
 	}
 
 	/**
 	 * The resource with the references that its shadow must record: those by the active schema or, for those that are left,
-	 * what holds their targets still. As long as some are left, it has the schema before.
+	 * what holds their targets still. As long as some are left, it has no schema.
 	 */
 	get expected(): TrackedResource {
 		const { references } = this.#after;
 		const recorded = references.map((held) => this.#earlierOf(held) ?? held);
 		const isAnyLeft = recorded.some((held, at) => held !== references[at]);
 		return isAnyLeft
-			? { ...this.#after, schema: this.#before.schema, references: this.#asRecorded(recorded) }
+			? { ...this.#after, schema: undefined, references: this.#asRecorded(recorded) }
 			: this.#after;
 	}
 

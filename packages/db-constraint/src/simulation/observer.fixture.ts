@@ -375,10 +375,10 @@ export class Observer {
 			return { text, before, after: undefined };
 		}
 		const isSame = before !== undefined && before.resource.data === stored.data;
-		const schema = isSame ? before.schema : this.#activeSchema(deployment);
-		const references = isSame
-			? before.references
-			: referencesOf(deployment, schema, stored, before);
+		const active = this.#activeSchema(deployment);
+		const { schema, references } = isSame
+			? before
+			: { schema: active, references: referencesOf(deployment, active, stored, before) };
 		const uid = stored.id?.uid ?? "";
 		const after = { deployment, text, uid, resource: stored, schema, references };
 		this.records.store(after);

@@ -27,7 +27,10 @@ export interface TrackedResource {
 	readonly text: string;
 	readonly uid: string;
 	readonly resource: Resource;
-	/** The schema of its references: the active one, once they are derived by it. */
-	readonly schema: SimulatedSchema;
+	/**
+	 * The schema of its references: the active one, once they are derived by it. There is none as long as a write has left
+	 * some for that: they are those by the schema before, though the data is new.
+	 */
+	readonly schema: SimulatedSchema | undefined;
 	readonly references: readonly TrackedReference[];
 }
