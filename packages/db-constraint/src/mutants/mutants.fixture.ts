@@ -673,11 +673,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "names the servers of a snapshot once it has the version of that",
 		},
 	},
-	"check the registered address against former servers": {
+	"ignore changes while an address is registered": {
 		rule: "A server of the deployment runs at the registered address.",
 		test: {
 			file: "registry/registered-address.test.ts",
-			name: "a server that can't register its address tries for as long as none runs at the registered one",
+			name: "a server whose address is replaced before the response to its own write registers it again",
 		},
 	},
 	"leave older servers in the storage": {

@@ -201,6 +201,8 @@ class OpenReferences implements References {
 	#announcedAt = 0;
 	#isSwitching = false;
 	#isMoving = false;
+	/** Whether the registry or the servers have changed since a move began: its last try may not have seen that. */
+	#mustCheckAddress = false;
 
 	constructor(
 		options: BegunOptions,
@@ -364,23 +366,22 @@ class OpenReferences implements References {
 	#keepRegisteredAddress(registry: DeploymentRegistry, own: EndpointAddresses): void {
 		const address = own.announced;
 		const { index } = this.#constraints.context;
-		const former = index.endpoints;
-		// Servers start and stop while a move is repeated.
-		const isWrong = () => {
-			const endpoints = isPlanted("check the registered address against former servers")
-				? former
-				: index.endpoints;
-			return (
-				registry.registeredAddress !== address &&
-				endpoints.has(endpointName(own)) &&
-				!announcedAddresses(endpoints).includes(registry.registeredAddress) &&
-				!isPlanted("stay registered at an address where no server runs")
-			);
-		};
-		if (this.#isMoving || registry.registeredAddress === "" || !isWrong()) {
+		const isWrong = () =>
+			registry.registeredAddress !== address &&
+			index.endpoints.has(endpointName(own)) &&
+			!announcedAddresses(index.endpoints).includes(registry.registeredAddress) &&
+			!isPlanted("stay registered at an address where no server runs");
+		if (this.#isMoving) {
+			if (!isPlanted("ignore changes while an address is registered")) {
+				this.#mustCheckAddress = true;
+			}
+			return;
+		}
+		if (registry.registeredAddress === "" || !isWrong()) {
 			return;
 		}
 		this.#isMoving = true;
+		this.#mustCheckAddress = false;
 		const moved = this.#steps.untilDone(
 			"register the address of this server",
 			this.#end.signal,
@@ -389,6 +390,9 @@ class OpenReferences implements References {
 		this.#track(
 			moved.finally(() => {
 				this.#isMoving = false;
+				if (this.#mustCheckAddress && !this.#end.signal.aborted) {
+					this.#keepRegisteredAddress(registry, own);
+				}
 			}),
 		);
 	}

@@ -1,73 +1,80 @@
-import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend, decorateBackend } from "@plinth/storage";
+import { systemRuntime } from "@plinth/runtime";
+import { createMemoryBackend } from "@plinth/storage";
 import { expect, it, vi } from "vitest";
 import { RegistryLab } from "./registry-lab.fixture.ts";
 
 const patiently = { timeout: 60_000, interval: 5 };
 
-/** A storage whose watches can be broken. */
-function breakableStorage() {
-	const stored = createMemoryBackend({ runtime: systemRuntime });
-	const broken = () => {
-		const next = Promise.withResolvers<never>();
-		next.promise.catch(() => {});
-		return next;
-	};
-	let current = broken();
-	async function* watchList(...args: Parameters<typeof stored.watchList>) {
-		const events = stored.watchList(...args)[Symbol.asyncIterator]();
-		const { promise } = current;
-		for (;;) {
-			const next = await Promise.race([events.next(), promise]);
-			if (next.done) {
-				return;
-			}
-			yield next.value;
-		}
-	}
-	const breakWatches = () => {
-		const { reject } = current;
-		current = broken();
-		reject(new Error("the watch broke"));
-	};
-	return { backend: decorateBackend(stored, { watchList }), breakWatches };
-}
-
-it("a server that can't register its address tries for as long as none runs at the registered one", {
-	timeout: 120_000,
-}, async () => {
+/** Servers of one deployment, with a meta deployment. Each has its name as address. */
+async function startServers<Name extends string>(...names: readonly Name[]) {
 	const lab = new RegistryLab();
 	const meta = await lab.start("meta", "r1");
-	const { backend, breakWatches } = breakableStorage();
-	const startServer = (name: string, logger = silentLogger) =>
-		lab.start("beta", "r1", { address: `http://${name}`, backend, logger });
-	const failed = vi.fn<() => void>();
-	const warn = (_: unknown, text?: string) => {
-		if (text?.includes("register the address")) {
-			failed();
+	const backend = createMemoryBackend({ runtime: systemRuntime });
+	const start = (name: Name) => lab.start("beta", "r1", { address: `http://${name}`, backend });
+	const servers = new Map<Name, Awaited<ReturnType<typeof start>>>();
+	for (const name of names) {
+		servers.set(name, await start(name));
+	}
+	const serverOf = (name: Name) => {
+		const server = servers.get(name);
+		if (server === undefined) {
+			throw new Error(`${name} was not started`);
 		}
+		return server;
 	};
-	const one = await startServer("one");
-	const two = await startServer("two", { ...silentLogger, warn });
-	const three = await startServer("three");
-	const { index } = two.constraints.context;
-	const running = () => [...index.endpoints.values()].map(({ announced }) => announced).sort();
-	await vi.waitFor(() => expect(running()).toHaveLength(3), patiently);
-	expect(two.registry.registeredAddress).toBe("http://one");
-	lab.failingReads = Number.POSITIVE_INFINITY;
-	await one.stop();
-	await vi.waitFor(() => expect(failed).toHaveBeenCalled(), patiently);
-	// A new snapshot of the storage replaces what the index has.
-	const onEndpoints = vi.fn<() => void>();
-	index.onEndpoints(onEndpoints);
-	breakWatches();
-	await vi.waitFor(() => expect(onEndpoints).toHaveBeenCalled(), patiently);
-	// `three` registers its address, and stops, before `two` tries again.
-	await lab.change(meta, "beta-r1", { address: "http://three" });
-	const { registry } = two;
-	await vi.waitFor(() => expect(registry.registeredAddress).toBe("http://three"), patiently);
-	await three.stop();
-	await vi.waitFor(() => expect(running()).toEqual(["http://two"]), patiently);
-	lab.failingReads = 0;
-	await vi.waitFor(() => expect(registry.registeredAddress).toBe("http://two"), patiently);
+	/** Waits until a server knows that exactly these run. */
+	const knowsThat = async (name: Name, ...running: readonly Name[]) => {
+		const { index } = serverOf(name).constraints.context;
+		const known = () => [...index.endpoints.values()].map(({ announced }) => announced).sort();
+		const expected = running.map((each) => `http://${each}`).sort();
+		await vi.waitFor(() => expect(known()).toEqual(expected), patiently);
+	};
+	/** Waits until a server knows that the address of this one is the registered one. */
+	const knowsRegistered = (name: Name, registered: Name) =>
+		vi.waitFor(
+			() => expect(serverOf(name).registry.registeredAddress).toBe(`http://${registered}`),
+			patiently,
+		);
+	const register = (name: Name) => lab.change(meta, "beta-r1", { address: `http://${name}` });
+	return { lab, serverOf, knowsThat, knowsRegistered, register };
+}
+
+it("a server that can't register its address tries again as long as none runs at the registered one", async () => {
+	const { lab, serverOf, knowsThat, knowsRegistered, register } = await startServers(
+		"one",
+		"two",
+		"three",
+	);
+	await knowsThat("two", "one", "two", "three");
+	await knowsRegistered("two", "one");
+	const held = Promise.withResolvers<void>();
+	lab.heldReads = held.promise;
+	await serverOf("one").stop();
+	await knowsThat("two", "two", "three");
+	// `two` waits for its first read. `three` registers its address, and stops, which waits for a read of its own.
+	await register("three");
+	await knowsRegistered("two", "three");
+	const stopped = serverOf("three").stop();
+	await knowsThat("two", "two");
+	lab.heldReads = undefined;
+	held.reject(new Error("the request was lost"));
+	await stopped;
+	await knowsRegistered("two", "two");
+});
+
+it("a server whose address is replaced before the response to its own write registers it again", async () => {
+	const { lab, serverOf, knowsThat, knowsRegistered, register } = await startServers("one", "two");
+	await knowsThat("two", "one", "two");
+	await knowsRegistered("two", "one");
+	const held = Promise.withResolvers<void>();
+	lab.heldWrites = held.promise;
+	await serverOf("one").stop();
+	await knowsRegistered("two", "two");
+	// At this address no server runs any longer.
+	await register("one");
+	await knowsRegistered("two", "one");
+	await knowsThat("two", "two");
+	lab.heldWrites = undefined;
+	held.resolve();
+	await knowsRegistered("two", "two");
 });

@@ -96,6 +96,10 @@ export class RegistryLab {
 
 	/** How many reads of resources fail from now on. */
 	failingReads = 0;
+	/** What each read of a resource waits for before it is sent; it fails with this. */
+	heldReads: Promise<void> | undefined;
+	/** What the response to each write of a resource waits for. */
+	heldWrites: Promise<void> | undefined;
 
 	/** Starts a deployment, named `<service>-<region>`, and waits until it serves and its controllers run. */
 	async start(service: string, region: string, options: StartOptions = {}): Promise<Started> {
@@ -220,11 +224,18 @@ export class RegistryLab {
 				if (args[0].name === "ConfirmBlockades") {
 					await this.confirmations.get(hostname);
 				}
+				if (args[0].name === "Read") {
+					await this.heldReads;
+				}
 				if (args[0].name === "Read" && this.failingReads > 0) {
 					this.failingReads -= 1;
 					throw new ConnectError("the request was lost", Code.Unavailable);
 				}
-				return now().unary(...args);
+				const response = await now().unary(...args);
+				if (args[0].name === "Write") {
+					await this.heldWrites;
+				}
+				return response;
 			},
 			stream: async (method, signal, ...args) => {
 				const transport = now();
