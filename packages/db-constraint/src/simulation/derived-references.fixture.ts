@@ -17,12 +17,37 @@ export function referencesOf(
 	stored: Resource,
 	before: TrackedResource | undefined,
 ): readonly TrackedReference[] {
-	return locateReferences({ descriptor, environment }, stored).map(({ path, target, rule }) => {
-		const text = keyString(target);
-		const known = before?.references.find((held) => held.text === text && held.rule === rule);
-		const held = known ?? { path, target, text, rule, uid: "" };
-		return held.path === path ? held : { ...held, path };
+	const locate = (resource: Resource) =>
+		locateReferences({ descriptor, environment }, resource).map(({ path, target, rule }) => {
+			return { path, target, text: keyString(target), rule, uid: "" };
+		});
+	const references = locate(stored);
+	const all = before === undefined ? [] : [...references, ...locate(before.resource)];
+	return references.map((held) => {
+		const known = before && knownAs(held, before.references, all);
+		return known === undefined ? held : { ...known, path: held.path };
 	});
+}
+
+/**
+ * The reference that one was before: that with its rule, perhaps of another field. What its own field has lost is not found
+ * again in another one whose rule it has now, if that has another rule by now.
+ */
+function knownAs(
+	{ path, text, rule }: TrackedReference,
+	before: readonly TrackedReference[],
+	all: readonly TrackedReference[],
+): TrackedReference | undefined {
+	const sameTarget = before.filter((each) => each.text === text);
+	const known = sameTarget.find((each) => each.rule === rule);
+	if (known === undefined || known.path === path || !isResolved(known)) {
+		return known;
+	}
+	const hasLost = sameTarget.some((each) => each.path === path && each.uid === unresolved);
+	const isOfOther = all.some(
+		(each) => each.text === text && each.path === known.path && each.rule !== rule,
+	);
+	return hasLost && isOfOther ? undefined : known;
 }
 
 /**

@@ -385,10 +385,13 @@ export class Observer {
 		return { text, before, after };
 	}
 
-	/** Resolves new references to the targets that exist after their commit. */
+	/**
+	 * Resolves new references to the targets that exist after their commit. Those by an earlier schema get none any longer, and
+	 * the shadow may be derived by the active one already: see `#follow`.
+	 */
 	#resolved(change: Change): Change {
 		const { text, before, after } = change;
-		if (after === undefined) {
+		if (after === undefined || after.schema !== this.#activeSchema(after.deployment)) {
 			return change;
 		}
 		const left = this.#leftBy(before, after);
