@@ -4,7 +4,7 @@ import type { ID } from "@plinth/proto";
 import type { DeploymentService } from "@plinth/proto/gen/plinth/schema/v1/deployment_service_pb.js";
 import type { ReferenceService } from "@plinth/proto/gen/plinth/schema/v1/reference_service_pb.js";
 import type { SchemaMixinService } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
-import { silentLogger, systemRuntime } from "@plinth/runtime";
+import { silentLogger, sleep, systemRuntime } from "@plinth/runtime";
 import type { Mutation, StorageBackend } from "@plinth/storage";
 import { ReferenceManager } from "../controller/reference-manager.ts";
 import {
@@ -181,6 +181,9 @@ function registryOf(
 		...{ runtime, logger },
 	});
 }
+
+/** The pause after this server has registered its address, before it looks whether that must be done again. */
+const moveIntervalMs = 1_000;
 
 class OpenReferences implements References {
 	readonly #options: BegunOptions;
@@ -365,7 +368,7 @@ class OpenReferences implements References {
 	/** Registers the address of this server if none of the deployment runs at the registered one. */
 	#keepRegisteredAddress(registry: DeploymentRegistry, own: EndpointAddresses): void {
 		const address = own.announced;
-		const { index } = this.#constraints.context;
+		const { index, runtime } = this.#constraints.context;
 		const isWrong = () =>
 			registry.registeredAddress !== address &&
 			index.endpoints.has(endpointName(own)) &&
@@ -382,15 +385,16 @@ class OpenReferences implements References {
 		}
 		this.#isMoving = true;
 		this.#mustCheckAddress = false;
-		const moved = this.#steps.untilDone(
-			"register the address of this server",
-			this.#end.signal,
-			() => (isWrong() ? registry.announceAddress(address) : Promise.resolve()),
+		const { signal } = this.#end;
+		const moved = this.#steps.untilDone("register the address of this server", signal, () =>
+			isWrong() ? registry.announceAddress(address) : Promise.resolve(),
 		);
+		// Two servers whose indexes lack each other would replace each other's address without a pause.
+		const paused = moved.then(() => sleep(runtime.clock, moveIntervalMs, signal).catch(() => {}));
 		this.#track(
-			moved.finally(() => {
+			paused.finally(() => {
 				this.#isMoving = false;
-				if (this.#mustCheckAddress && !this.#end.signal.aborted) {
+				if (this.#mustCheckAddress && !signal.aborted) {
 					this.#keepRegisteredAddress(registry, own);
 				}
 			}),
