@@ -39,7 +39,12 @@ function knownAs(
 	all: readonly TrackedReference[],
 ): TrackedReference | undefined {
 	const sameTarget = before.filter((each) => each.text === text);
-	const known = sameTarget.find((each) => each.rule === rule);
+	const ofRule = sameTarget.filter((each) => each.rule === rule);
+	const known =
+		ofRule.find((each) => each.path === path && isResolved(each)) ??
+		ofRule.find(isResolved) ??
+		ofRule.find((each) => each.path === path) ??
+		ofRule[0];
 	if (known === undefined || known.path === path || !isResolved(known)) {
 		return known;
 	}
@@ -103,6 +108,16 @@ export function heldBefore(
 /** Whether it is known which incarnation a reference has. */
 export function isResolved({ uid }: TrackedReference): boolean {
 	return uid !== "" && uid !== unresolved;
+}
+
+/** The record of a reference: another field may have lost the same target, by the same rule. */
+export function recordIn(
+	outgoing: readonly OutgoingReference[],
+	held: TrackedReference,
+): OutgoingReference | undefined {
+	const all = outgoing.filter((each) => isOf(each, held));
+	const ofUid = all.find(({ targetUid }) => isResolved(held) && targetUid === held.uid);
+	return ofUid ?? all.find(({ path }) => path === held.path) ?? all[0];
 }
 
 /** Whether the record of a shadow is that of a reference, whatever its incarnation. */

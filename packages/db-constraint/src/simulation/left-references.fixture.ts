@@ -1,5 +1,11 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { heldBefore, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
+import {
+	heldBefore,
+	isOf,
+	isResolved,
+	recordIn,
+	referencesOf,
+} from "./derived-references.fixture.ts";
 import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
 
 /**
@@ -87,9 +93,11 @@ export class LeftReferences {
 
 	/** The references that have the same record once, in the field that it names. */
 	#asRecorded(references: readonly TrackedReference[]): readonly TrackedReference[] {
-		const distinct = new Map(references.map((each) => [`${each.text} ${each.rule}`, each]));
+		const distinct = new Map(
+			references.map((each) => [`${each.text} ${each.rule} ${isResolved(each)}`, each]),
+		);
 		return [...distinct.values()].map((each) => {
-			const { path = each.path } = this.#outgoing.find((record) => isOf(record, each)) ?? {};
+			const { path = each.path } = recordIn(this.#outgoing, each) ?? {};
 			return { ...each, path };
 		});
 	}

@@ -15,7 +15,13 @@ import { isDeletionIrrevocable } from "../protocol/holder-decision.ts";
 import { keyOf, keyString } from "../shadow/resource-key.ts";
 import { referencesFinalizer, sourceOf } from "../shadow/shadow.ts";
 import { ResourceShadow, recordOf, shadowOf } from "../shadow/shadow-records.ts";
-import { derivedBy, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
+import {
+	derivedBy,
+	isOf,
+	isResolved,
+	recordIn,
+	referencesOf,
+} from "./derived-references.fixture.ts";
 import { explainDeletion, Requests, unexplainedChange } from "./explanations.fixture.ts";
 import { LeftReferences } from "./left-references.fixture.ts";
 import { ObservedLosses } from "./observed-losses.fixture.ts";
@@ -300,7 +306,7 @@ export class Observer {
 
 	/** The record of a reference in the shadow of its resource. */
 	#recorded(text: string, held: TrackedReference): OutgoingReference | undefined {
-		return this.records.shadows.get(text)?.outgoing.find((each) => isOf(each, held));
+		return recordIn(this.records.shadows.get(text)?.outgoing ?? [], held);
 	}
 
 	#activeSchema(deployment: SimulatedDeployment): SimulatedSchema {
@@ -328,12 +334,18 @@ export class Observer {
 		this.#resume(text);
 	}
 
-	/** Suspended references are promised something again once they are established. */
+	/**
+	 * Suspended references are promised something again once they are established. Which field holds what is said by the
+	 * records: a schema that is derived may have one for a field that it no longer has.
+	 */
 	#resume(text: string): void {
 		const tracked = this.records.resources.get(text);
-		const references = tracked?.references.map((held) =>
-			this.#losses.resumed(tracked, held, this.#recorded(text, held)),
-		);
+		const references = tracked?.references.map((held) => {
+			const recorded = this.#recorded(text, held);
+			const resumed = this.#losses.resumed(tracked, held, recorded);
+			const { path = held.path } = recorded ?? {};
+			return resumed.path === path ? resumed : { ...resumed, path };
+		});
 		if (tracked && references?.some((held, at) => held !== tracked.references[at])) {
 			this.records.store({ ...tracked, references });
 		}
@@ -409,7 +421,7 @@ export class Observer {
 			if (isResolved(held)) {
 				return held;
 			}
-			const recorded = outgoing.find((each) => isOf(each, held));
+			const recorded = recordIn(outgoing, held);
 			const recordedUid = recorded?.targetUid;
 			const mayMiss = isDerived || left.isUnrecorded(held);
 			if (held.uid === unresolved ? !recordedUid : recordedUid === "" && mayMiss) {
@@ -475,8 +487,10 @@ export class Observer {
 				this.violation(4, `${text} was removed with a finalizer of a user`);
 			}
 		} else if (noteOf(before) === noteOf(after)) {
-			const derived = derivedBy(before, after.schema);
-			const problem = unexplainedChange(records, requests, derived, after, shadow);
+			// What is left for a derivation says nothing of the fields: both by the active schema.
+			const active = this.#activeSchema(after.deployment);
+			const [had, has] = [derivedBy(before, active), derivedBy(after, active)];
+			const problem = unexplainedChange(records, requests, had, has, shadow);
 			if (problem !== undefined) {
 				this.violation(4, `${text}: ${problem}`);
 			}
