@@ -203,8 +203,9 @@ class OpenReferences implements References {
 	/** The value of `#activations` when the version was announced last: another one may be registered since. */
 	#announcedAt = 0;
 	#isSwitching = false;
+	/** Whether this server registers its address, or pauses after that. */
 	#isMoving = false;
-	/** Whether the registry or the servers have changed since a move began: its last try may not have seen that. */
+	/** Whether the registry or the servers have changed since then: the last try may not have seen that. */
 	#mustCheckAddress = false;
 
 	constructor(
