@@ -39,7 +39,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"decide yes, CASCADE without changing the guard": {
 		rule: "A writer that adds a BLOCK reference before a query was decided fails its commit.",
-		seed: 34,
+		seed: 79,
 	},
 	"read the guard after establishing": {
 		rule: "A writer reads the guard before it establishes.",
@@ -58,15 +58,15 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"establish without recording the types": {
 		rule: "An establishment records the types by which it references its targets.",
-		seed: 871,
+		seed: 189,
 	},
 	"drop versions that other deployments reference": {
 		rule: "A schema that lacks versions in use does not become active.",
-		seed: 64,
+		seed: 101,
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 386,
+		seed: 188,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -78,7 +78,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop the own source outside CHECKING": {
 		rule: "Only a deletion drops the source of the own deployment.",
-		seed: 22,
+		seed: 18,
 	},
 	"announce CHECKING": {
 		rule: "Only what is irrevocably being deleted is announced.",
@@ -86,12 +86,12 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"revert DELETING": {
 		rule: "DELETING is irrevocable.",
-		seed: 3,
+		seed: 0,
 		places: 2,
 	},
 	"leave a check of a crashed server CHECKING": {
 		rule: "A check that has taken too long ends.",
-		seed: 2,
+		seed: 3,
 	},
 	"mark without making the shadow DELETING": {
 		rule: "The mark of a resource and DELETING of its shadow are committed together.",
@@ -114,11 +114,11 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"remove the last owner reference before deleting": {
 		rule: "A resource is deleted with its last owner reference, in one commit.",
-		seed: 1,
+		seed: 6,
 	},
 	"treat not known as not valid": {
 		rule: "An owner that is not known to be deleted is kept.",
-		seed: 410,
+		seed: 261,
 	},
 	"accept the deletions of this deployment alone": {
 		rule: "The rules of references are applied to deletions in other deployments.",
@@ -161,7 +161,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"respond to calls that are meant for another deployment": {
 		rule: "A call names the uid of the deployment that it is meant for.",
-		seed: 116,
+		seed: 85,
 	},
 	"leave a registration that arrived late": {
 		rule: "A registration of a storage that it does not use is deleted.",
@@ -178,7 +178,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"take the record of a server as it was a while ago": {
 		rule: "A server that starts reads its record with strong consistency.",
-		seed: 146,
+		seed: 14,
 	},
 	"stay registered at an address where no server runs": {
 		rule: "A server of the deployment runs at the registered address.",
@@ -194,7 +194,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
-		seed: 29,
+		seed: 48,
 	},
 	"count the report of a restored registry itself": {
 		rule: "A restored registry is complete only once another deployment has reported.",
@@ -265,7 +265,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"report to a successor in one attempt": {
 		rule: "References are established with a successor until that succeeds.",
-		seed: 7,
+		seed: 2,
 		options: ["--losses", "1"],
 	},
 	"report to a meta deployment that is recovering": {
@@ -429,7 +429,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep the handlers of a former hold": {
 		rule: "Passes write with the fence under which they run.",
-		seed: 1,
+		seed: 7,
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
