@@ -64,6 +64,14 @@ export interface Figures {
 	readonly longestMs: number;
 }
 
+/** Options of the concurrent reads. */
+export interface LoadOptions {
+	/** Sent with each read. */
+	readonly headers?: Readonly<Record<string, string>>;
+	/** The pause between two of them. */
+	readonly readEveryMs?: number;
+}
+
 /** At least two: the heap of the first half is what the end is compared with. */
 const rounds = Math.max(2, runs(3));
 
@@ -75,7 +83,7 @@ export async function underLoad(
 	name: string,
 	server: LoadedServer,
 	round: (index: number) => Promise<void>,
-	headers: Readonly<Record<string, string>> = {},
+	{ headers = {}, readEveryMs = 20 }: LoadOptions = {},
 ): Promise<Figures> {
 	const done = new AbortController();
 	const reader = createClient(ResourceService, createGrpcTransport({ baseUrl: server.address }));
@@ -89,7 +97,7 @@ export async function underLoad(
 			);
 			expect(resource?.id?.name).toBe("default");
 			tookMs.push(performance.now() - startMs);
-			await new Promise((resolve) => setTimeout(resolve, 20));
+			await new Promise((resolve) => setTimeout(resolve, readEveryMs));
 		}
 	})();
 	let atHalf = 0;
