@@ -15,6 +15,7 @@ export type FaultName =
 	| "begin passes before the index has caught up"
 	| "believe a predecessor that an owner is valid"
 	| "call the servers at one address as one"
+	| "clear all fields with the target"
 	| "commit under a uid that was given up"
 	| "complete a restored registry before all have reported"
 	| "complete a restored registry without any report"

@@ -15,7 +15,7 @@ import {
 	type OutgoingReference,
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import type { Mutation, StorageBackend } from "@plinth/storage";
+import type { StorageBackend } from "@plinth/storage";
 import { clearReferences } from "../commit/clear-references.ts";
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
@@ -116,13 +116,11 @@ export class LostDeployments {
 		if (affected.length === 0) {
 			return done;
 		}
-		const asRead: Mutation = { op: "assert", id: recordId(name), expectedVersion: stored.version };
 		const cleared = affected.filter(({ rule }) => rule === OnDelete.UNSET);
 		try {
 			if (cleared.length > 0) {
-				const targets = cleared.flatMap(({ target }) => target ?? []);
 				// The change triggers another pass, which reports the remaining references.
-				await clearReferences(this.#context, this.#store, resource, targets, [asRead]);
+				await clearReferences(this.#context, this.#store, { resource, stored }, cleared);
 				return done;
 			}
 			const reported = withCondition(
@@ -133,7 +131,7 @@ export class LostDeployments {
 			if (reported !== undefined) {
 				await this.#store.commit([
 					{ op: "put", resource: reported, expectedVersion: resource.version },
-					asRead,
+					{ op: "assert", id: recordId(name), expectedVersion: stored.version },
 				]);
 			}
 			return done;

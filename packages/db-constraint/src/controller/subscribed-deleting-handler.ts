@@ -3,7 +3,7 @@
  * that reference this incarnation of it:
  *
  *     each resource ──┬─ CASCADE ─▶ delete it, which may wait for other resources, or be refused
- *                     ├─ UNSET ───▶ clear the references, by compare-and-swap
+ *                     ├─ UNSET ───▶ clear these references, by compare-and-swap
  *                     └─ BLOCK ───▶ leave it; in a tenancy that is being deleted, like CASCADE
  *
  * What the target owns is another matter: the owned-pending handler checks whether the owner is still valid.
@@ -19,6 +19,7 @@
  */
 
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isMarkedForDeletion } from "@plinth/resource";
 import { Backoff, sleep } from "@plinth/runtime";
 import { type Mutation, Refused, type StorageBackend } from "@plinth/storage";
@@ -29,7 +30,7 @@ import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext, Deletion } from "../node/constraint-context.ts";
 import { isDeletionIrrevocable, isInMarkedTenancy } from "../protocol/holder-decision.ts";
 import { keyString, nameOfKey } from "../shadow/resource-key.ts";
-import { mergeRules, sameTarget, strictest } from "../shadow/shadow.ts";
+import { sameTarget, strictest } from "../shadow/shadow.ts";
 import { readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
 import { responsibleUid } from "../succession/successors.ts";
 import { done, type HandlerResult } from "./handler-result.ts";
@@ -143,14 +144,17 @@ export class SubscribedDeletingHandler {
 		try {
 			// Another schema may change the rule, and a succession the uid of the target or of its deployment, without
 			// changing the resource: assert the shadow too.
+			const asRead: Mutation = {
+				op: "assert",
+				id: recordId(name),
+				expectedVersion: stored.version,
+			};
 			const isGuarded =
 				by !== environment.self.uid &&
 				!isPlanted("apply a deletion after its deployment was dropped");
-			const asRead: readonly Mutation[] = [
-				{ op: "assert", id: recordId(name), expectedVersion: stored.version },
-				...(isGuarded ? [dropped.notDropped(by)] : []),
-			];
-			const rule = strictest(this.#usesOf(shadow, deletion));
+			const notDropped = isGuarded ? [dropped.notDropped(by)] : [];
+			const held = this.#heldOf(shadow, deletion);
+			const rule = strictest(held.map((each) => each.rule));
 			const cascades =
 				rule === OnDelete.CASCADE ||
 				(rule === OnDelete.BLOCK && (await isInMarkedTenancy(backend, resource)));
@@ -159,11 +163,15 @@ export class SubscribedDeletingHandler {
 					// It releases the target once its finalizers are gone: that needs no pass, and is reported.
 					return "done";
 				}
-				await this.#store.commit([...removalOf(this.#context.runtime, resource), ...asRead]);
+				await this.#store.commit([
+					...removalOf(this.#context.runtime, resource),
+					asRead,
+					...notDropped,
+				]);
 				return "done";
 			}
 			if (rule === OnDelete.UNSET) {
-				await clearReferences(this.#context, this.#store, resource, [deletion.target], asRead);
+				await clearReferences(this.#context, this.#store, { resource, stored }, held, notDropped);
 			}
 			return rule === OnDelete.BLOCK ? "waits" : "done";
 		} catch (failure) {
@@ -182,26 +190,23 @@ export class SubscribedDeletingHandler {
 	}
 
 	/**
-	 * The rules of the references to the target, if the deletion is that of the deployment which is responsible for them.
+	 * The references to the target, if the deletion is that of the deployment which is responsible for them.
 	 * A reference that records no deployment is to a resource of this one, or is older than that record: then any
 	 * deletion counts, except that of a deployment which has a successor. None counts of a deployment that was dropped.
 	 */
-	#usesOf(shadow: StoredShadow["shadow"], deletion: Deletion): readonly OnDelete[] {
+	#heldOf(shadow: Shadow, deletion: Deletion): readonly OutgoingReference[] {
 		const { target, targetUid: uid, deploymentUid: by } = deletion;
 		const { dropped, environment } = this.#context;
 		if (dropped.isRefused(by)) {
 			return [];
 		}
-		return mergeRules(
-			shadow.outgoing
-				.filter((each) => sameTarget(each.target, target))
-				.filter(
-					({ targetUid }) =>
-						targetUid === uid || isPlanted("act on a deletion by name instead of uid"),
-				)
-				.filter(({ deploymentUid }) => responsibleUid(environment, deploymentUid || by) === by)
-				.map(({ rule }) => rule),
-		);
+		return shadow.outgoing
+			.filter((each) => sameTarget(each.target, target))
+			.filter(
+				({ targetUid }) =>
+					targetUid === uid || isPlanted("act on a deletion by name instead of uid"),
+			)
+			.filter(({ deploymentUid }) => responsibleUid(environment, deploymentUid || by) === by);
 	}
 }
 

@@ -39,6 +39,7 @@ import {
 	type StorageBackend,
 } from "@plinth/storage";
 import { isConflict } from "../commit/conflict.ts";
+import { recordsOfFields } from "../commit/records-of-fields.ts";
 import { derivationBatchSize } from "../commit/reference-plan.ts";
 import { deletion } from "../commit/removals.ts";
 import { RetryableConflict } from "../commit/retryable-conflict.ts";
@@ -48,8 +49,6 @@ import type { ConstraintContext } from "../node/constraint-context.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { assertDescriptor } from "../schema/descriptor-record.ts";
 import { ownerKey } from "../schema/owner-references.ts";
-import type { DeclaredReference } from "../schema/service-descriptor.ts";
-import { recordOf } from "../shadow/recorded-references.ts";
 import { keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { sameReference, sameTarget, shadowName } from "../shadow/shadow.ts";
 import { putRecord, readShadow, recordId, type StoredShadow } from "../shadow/shadow-records.ts";
@@ -287,13 +286,9 @@ class HolderSettlement {
 		stored: StoredShadow,
 		{ references, owners }: Matched,
 	): Promise<void> {
-		const { descriptor, environment, runtime } = this.#context;
+		const { descriptor, runtime } = this.#context;
 		const left = new Map(references);
-		const recordFor = (declared: DeclaredReference) => {
-			const { target, rule, wrongType } = declared;
-			const region = target.region || environment.self.region;
-			return recordOf(stored.shadow, { target: { ...target, region }, rule, wrongType });
-		};
+		const recordFor = recordsOfFields(this.#context, resource, stored.shadow);
 		for (const declared of descriptor.referencesOf(resource)) {
 			const record = declared.notClearable === undefined ? undefined : recordFor(declared);
 			const reference = record && left.get(record);

@@ -9,6 +9,8 @@ import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { keyOf } from "../shadow/resource-key.ts";
+import { shadowName } from "../shadow/shadow.ts";
+import { readShadow } from "../shadow/shadow-records.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
 import { Lab } from "./lab.fixture.ts";
 import { thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
@@ -108,8 +110,12 @@ describe("while a schema has changed the rule of a target that is being deleted 
 		if (user === undefined) {
 			throw new Error("the thing does not exist");
 		}
-		const b = keyOf(alpha.id(Thing, "b"), "");
-		await lab.run(clearReferences(context, store, user, [b]));
+		const stored = await readShadow(alpha.backend, shadowName(keyOf(alpha.id(Thing, "w"), "")));
+		if (stored === undefined) {
+			throw new Error("the thing has no shadow");
+		}
+		const b = stored.shadow.outgoing.filter(({ target }) => target?.name === "b");
+		await lab.run(clearReferences(context, store, { resource: user, stored }, b));
 		const { outgoing = [] } = (await alpha.shadow(alpha.id(Thing, "w"))) ?? {};
 		expect(outgoing).toMatchObject([{ path: "needs", rule: CASCADE }]);
 		expect(outgoing[0]?.targetUid).not.toBe("");

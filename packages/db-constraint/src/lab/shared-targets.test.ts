@@ -3,6 +3,7 @@ import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
+import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
 import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
@@ -121,6 +122,28 @@ describe("a field without a target, beside another field of the resource that ha
 		await lab.run(deriveReferences(context, nameOfKey(lab.keyOf(beta, w))));
 		await lab.pass(600_000);
 		await expectReleased(world, alpha);
+	});
+
+	it("is not cleared with the other one while a new schema is incomplete", async () => {
+		const world = await referenced({ likes: [to("a")] }, { needs: UNSET, likes: BLOCK });
+		const { lab, beta, w, recorded } = world;
+		const alpha = await lostAndKept(world);
+		await lab.run(beta.write(widget("w", { needs: to("a"), likes: [to("a")] })));
+		const { targetUid = "", deploymentUid = "", target } = (await recorded()).get("needs") ?? {};
+		expect(targetUid).not.toBe("");
+		expect((await recorded()).get("likes")?.targetUid).toBe("");
+		const { descriptor, pass } = nextSchema(world, { needs: CASCADE, likes: UNSET });
+		await lab.run(pass.begin());
+		await beginDeletion(world, alpha);
+		const before = await beta.read(w);
+		const context = { ...beta.current.constraints.context, descriptor };
+		const handler = new SubscribedDeletingHandler(context, beta.withDescriptor(descriptor));
+		if (target === undefined) {
+			throw new Error("the target is not recorded");
+		}
+		await lab.run(handler.handle({ target, targetUid, deploymentUid }));
+		expect(await beta.read(w)).toEqual(before);
+		expect((await recorded()).get("likes")?.targetUid).toBe("");
 	});
 
 	it.each<[string, Rules, Init]>([

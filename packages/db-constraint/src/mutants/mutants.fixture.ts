@@ -729,6 +729,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "are reported if another field of the resource has the same target, and is kept",
 		},
 	},
+	"clear all fields with the target": {
+		rule: "A deletion clears the fields that hold the target, not one that has lost it.",
+		test: {
+			file: "lab/shared-targets.test.ts",
+			name: "is not cleared with the other one while a new schema is incomplete",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {

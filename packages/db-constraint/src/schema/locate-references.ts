@@ -31,31 +31,32 @@ export function locateReferences(
 	const { descriptor, environment } = context;
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
 	const located = new Map<string, LocatedReference>();
-	for (const { path, target, groupVersion, rule, service, wrongType } of descriptor.referencesOf(
-		resource,
-	)) {
-		const key = keyOf(
-			{
-				type: { group: target.group, groupVersion: "", kind: target.kind },
-				tenancy: target,
-				name: target.name,
-			},
-			target.region || environment.self.region,
-		);
-		const text = keyString(key);
-		if (service !== "" || text !== own) {
-			const wrong = wrongType === undefined ? {} : { wrongType };
-			located.set(`${text} ${rule} ${wrongType ?? ""}`, {
-				path,
-				target: key,
-				groupVersion,
-				rule,
-				service,
-				...wrong,
-			});
+	for (const declared of descriptor.referencesOf(resource)) {
+		const reference = locate(context, declared);
+		if (reference.service !== "" || keyString(reference.target) !== own) {
+			located.set(nameOfLocated(reference), reference);
 		}
 	}
 	return [...located.values()];
+}
+
+/** The place of the target of one field. */
+export function locate(
+	{ environment }: Pick<ConstraintContext, "environment">,
+	{ path, target, groupVersion, rule, service, wrongType }: DeclaredReference,
+): LocatedReference {
+	const { group, kind, name } = target;
+	const id = { type: { group, groupVersion: "", kind }, tenancy: target, name };
+	const key = keyOf(id, target.region || environment.self.region);
+	return {
+		...{ path, target: key, groupVersion, rule, service },
+		...(wrongType === undefined ? {} : { wrongType }),
+	};
+}
+
+/** What distinguishes the references of a resource: several fields that have it in common are one reference. */
+export function nameOfLocated({ target, rule, wrongType = "" }: LocatedReference): string {
+	return `${keyString(target)} ${rule} ${wrongType}`;
 }
 
 /**

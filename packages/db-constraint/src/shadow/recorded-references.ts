@@ -141,14 +141,6 @@ export interface RecordedReference {
 	readonly path?: string | undefined;
 }
 
-/** The record of a reference in a shadow: see `RecordedReferences.of`. */
-export function recordOf(
-	from: Shadow,
-	reference: RecordedReference,
-): OutgoingReference | undefined {
-	return new RecordedReferences(from.outgoing).of(reference);
-}
-
 /** The records of a target, or of a target and a rule. */
 interface Records {
 	/** With a uid: the target exists. */
