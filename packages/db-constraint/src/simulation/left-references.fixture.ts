@@ -6,7 +6,11 @@ import {
 	recordIn,
 	referencesOf,
 } from "./derived-references.fixture.ts";
-import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
+import {
+	type TrackedReference,
+	type TrackedResource,
+	unresolved,
+} from "./tracked-resources.fixture.ts";
 
 /**
  * What a write leaves for the derivation of a new schema: the references that the resource had before by the active schema,
@@ -46,7 +50,7 @@ export class LeftReferences {
 	 */
 	get expected(): TrackedResource {
 		const { references } = this.#after;
-		const recorded = references.map((held) => this.#earlierOf(held) ?? held);
+		const recorded = references.map((held) => this.#earlierOf(held) ?? this.#lostAs(held) ?? held);
 		const isAnyLeft = recorded.some((held, at) => held !== references[at]);
 		return isAnyLeft
 			? { ...this.#after, schema: undefined, references: this.#asRecorded(recorded) }
@@ -76,6 +80,16 @@ export class LeftReferences {
 				(earlier.isSuspended || record.targetUid === earlier.uid),
 		);
 		return isLeft ? earlier : undefined;
+	}
+
+	/** The reference without a target that one is still recorded as: only a derivation finds what another field leaves to it. */
+	#lostAs(held: TrackedReference): TrackedReference | undefined {
+		const isRecorded = recordIn(this.#outgoing, held)?.targetUid === "";
+		return isRecorded && this.#isNamed(held)
+			? this.#before.references.find(
+					({ text, rule, uid }) => text === held.text && rule === held.rule && uid === unresolved,
+				)
+			: undefined;
 	}
 
 	/** The reference of the schema before whose incarnation one has. */
