@@ -34,14 +34,13 @@ export async function clearReferences(
 	more: readonly Mutation[] = [],
 ): Promise<void> {
 	const { descriptor, runtime } = context;
-	const recordOf = recordsOfFields(context, resource, stored.shadow);
+	const recordOf = recordsOfFields(context, resource, stored.shadow, records);
 	const isCleared = (field: DeclaredReference) => {
 		if (isPlanted("clear all fields with the target")) {
 			const { target } = locate(context, field);
 			return records.some((each) => sameTarget(each.target, target));
 		}
-		const record = recordOf(field);
-		return record !== undefined && records.includes(record);
+		return recordOf(field) !== undefined;
 	};
 	const cleared = descriptor.without(
 		resource,

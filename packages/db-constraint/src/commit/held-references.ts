@@ -1,6 +1,6 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
-import type { LocatedReference } from "../schema/locate-references.ts";
+import { asReferences, type LocatedReference } from "../schema/locate-references.ts";
 import type { RecordedReferences } from "../shadow/recorded-references.ts";
 import { type KeyLike, keyString } from "../shadow/resource-key.ts";
 
@@ -11,14 +11,14 @@ import { type KeyLike, keyString } from "../shadow/resource-key.ts";
  */
 export class HeldReferences {
 	readonly #recorded: RecordedReferences;
-	readonly #references: () => readonly LocatedReference[];
-	/** The references, by target, computed on first use. */
+	readonly #fields: () => readonly LocatedReference[];
+	/** The fields, by target, computed on first use. */
 	#byTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
 
-	/** @param references - those of the resource by the active schema, as it is planned and as it is stored. */
-	constructor(recorded: RecordedReferences, references: () => readonly LocatedReference[]) {
+	/** @param fields - the fields of the resource by the active schema, as it is planned and as it is stored. */
+	constructor(recorded: RecordedReferences, fields: () => readonly LocatedReference[]) {
 		this.#recorded = recorded;
-		this.#references = references;
+		this.#fields = fields;
 	}
 
 	/**
@@ -34,40 +34,67 @@ export class HeldReferences {
 	}
 
 	/**
-	 * The record of a reference by its rule, perhaps of another field: several with one rule are one reference. What a field
-	 * has lost is not found again in another field whose rule a new schema gives it, if that has another rule now.
+	 * The record of a reference by its rule, perhaps of another field: several with one rule are one reference. If a new schema
+	 * gives the field the rule by which another one is recorded, and that another rule, then what the field holds or has lost
+	 * itself counts.
 	 */
 	recordOf(reference: LocatedReference): OutgoingReference | undefined {
 		const record = this.#recorded.of(reference);
-		const isOfField = record === undefined || record.path === reference.path;
-		if (isOfField || record.targetUid === "" || this.#recorded.lost(reference) === undefined) {
+		if (record === undefined || record.path === reference.path || record.targetUid === "") {
 			return record;
 		}
-		const isLeft = this.#referencesTo(reference.target).every(
-			({ path, rule }) => path !== record.path || rule === record.rule,
-		);
-		return isLeft ? record : undefined;
+		const fields = this.#fieldsOf(reference.target, record.path);
+		if (fields.some(({ rule }) => rule === reference.rule)) {
+			return record;
+		}
+		const own = this.#ownOf(reference);
+		if (own !== undefined && !isPlanted("take the record of a field by its former rule")) {
+			const { targetUid, deploymentUid } = own;
+			const isSame = targetUid === record.targetUid && deploymentUid === record.deploymentUid;
+			return isSame ? record : undefined;
+		}
+		const hasLost = this.#recorded.lost(reference) !== undefined;
+		return hasLost && fields.length > 0 ? undefined : record;
 	}
 
-	/** The record by which a reference holds its target with the rule of an earlier schema. */
+	/**
+	 * The record by which a reference holds its target with the rule of an earlier schema: that of one of its fields, or one
+	 * that is left to it.
+	 */
 	earlierOf(reference: LocatedReference): OutgoingReference | undefined {
 		const all = this.#recorded.allTo(reference.target);
-		const own = all.find(({ path }) => path === reference.path);
-		return own ?? all.find((each) => !this.#isOfOther(each, reference));
+		const { target, rule } = reference;
+		return (
+			this.#ownOf(reference) ??
+			all.find(({ path }) => this.#fieldsOf(target, path).some((each) => each.rule === rule)) ??
+			all.find((each) => !this.#isOfOther(each, reference))
+		);
+	}
+
+	/** What the field itself holds, by whatever rule. */
+	#ownOf({ path, target }: LocatedReference): OutgoingReference | undefined {
+		return this.#recorded.allTo(target).find((each) => each.path === path);
 	}
 
 	/** Whether another reference has the record: by its rule, or by the field, whose rule a new schema has changed. */
 	#isOfOther(record: OutgoingReference, { target, rule }: LocatedReference): boolean {
 		return (
 			!isPlanted("take what another field holds") &&
-			this.#referencesTo(target).some(
+			this.#fieldsTo(target).some(
 				(each) => each.rule === record.rule || (each.path === record.path && each.rule !== rule),
 			)
 		);
 	}
 
-	#referencesTo(target: KeyLike): readonly LocatedReference[] {
-		this.#byTarget ??= Map.groupBy(this.#references(), (each) => keyString(each.target));
+	#fieldsOf(target: KeyLike, path: string): readonly LocatedReference[] {
+		return this.#fieldsTo(target).filter((each) => each.path === path);
+	}
+
+	#fieldsTo(target: KeyLike): readonly LocatedReference[] {
+		this.#byTarget ??= Map.groupBy(
+			isPlanted("know one field of each reference") ? asReferences(this.#fields()) : this.#fields(),
+			(each) => keyString(each.target),
+		);
 		return this.#byTarget.get(keyString(target)) ?? [];
 	}
 }

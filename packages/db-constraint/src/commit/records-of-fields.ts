@@ -1,29 +1,48 @@
 import type { Resource } from "@plinth/proto";
 import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { locate, locateReferences, nameOfLocated } from "../schema/locate-references.ts";
+import { asReferences, locate, locateFields, nameOfLocated } from "../schema/locate-references.ts";
 import type { DeclaredReference } from "../schema/service-descriptor.ts";
 import { RecordedReferences } from "../shadow/recorded-references.ts";
+import { keyString } from "../shadow/resource-key.ts";
 import { HeldReferences } from "./held-references.ts";
 
 /**
- * Which record of its shadow a field of a resource has, by the active schema. Several fields may name one target: those
- * with one rule have one record, unless one of them has lost a target that another one holds by the rule of an earlier
- * schema.
+ * Which of some records of its shadow a field of a resource has, by the active schema. Several fields may name one target:
+ * those with one rule have one record, but not a field that holds another incarnation by the rule of an earlier schema, or
+ * has lost one.
  *
  * @param resource - as it was read, before its shadow.
- * @returns the record of a field, the object in `shadow.outgoing`; `undefined` if nothing is recorded of it.
+ * @param records - objects in `shadow.outgoing`.
+ * @returns the record of a field, one of these objects; `undefined` if it has none of them.
  */
 export function recordsOfFields(
 	context: ConstraintContext,
 	resource: Resource,
 	shadow: Shadow,
+	records: Iterable<OutgoingReference>,
 ): (field: DeclaredReference) => OutgoingReference | undefined {
-	const recorded = new RecordedReferences(shadow.outgoing);
-	const located = locateReferences(context, resource);
-	const held = new HeldReferences(recorded, () => located);
-	const records = new Map(
-		located.map((each) => [nameOfLocated(each), held.recordOf(each) ?? recorded.lost(each)]),
+	const wanted = new Set(records);
+	// The others of thousands say nothing of these.
+	const targets = new Set([...wanted].map(textOf));
+	const hasTarget = (each: Targeting) => targets.has(textOf(each));
+	const recorded = new RecordedReferences(shadow.outgoing.filter(hasTarget));
+	const fields = locateFields(context, resource).filter(hasTarget);
+	const held = new HeldReferences(recorded, () => fields);
+	const found = new Map(
+		asReferences(fields).map((each) => [
+			nameOfLocated(each),
+			held.recordOf(each) ?? recorded.lost(each),
+		]),
 	);
-	return (field) => records.get(nameOfLocated(locate(context, field)));
+	return (field) => {
+		const record = found.get(nameOfLocated(locate(context, field)));
+		return record !== undefined && wanted.has(record) ? record : undefined;
+	};
+}
+
+type Targeting = Pick<OutgoingReference, "target">;
+
+function textOf({ target }: Targeting): string {
+	return target === undefined ? "" : keyString(target);
 }

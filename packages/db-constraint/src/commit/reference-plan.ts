@@ -30,6 +30,7 @@ import {
 	isLocal,
 	type LocatedReference,
 	locatedOf,
+	locateFields,
 	locateReferences,
 	refuseType,
 } from "../schema/locate-references.ts";
@@ -243,7 +244,12 @@ export class ReferencePlan {
 			}
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
-		const held = new HeldReferences(recorded, () => [...located, ...authorization.stored]);
+		const held = new HeldReferences(recorded, () => [
+			...(this.#context.descriptor.knows(resource)
+				? locateFields(this.#context, resource)
+				: located),
+			...authorization.storedFields,
+		]);
 		const holder = { recorded, held, authorization };
 		for (const reference of this.#inOrder(located, unlocated, holder)) {
 			const planned = await this.#planOne(reference, holder);

@@ -288,7 +288,7 @@ class HolderSettlement {
 	): Promise<void> {
 		const { descriptor, runtime } = this.#context;
 		const left = new Map(references);
-		const recordFor = recordsOfFields(this.#context, resource, stored.shadow);
+		const recordFor = recordsOfFields(this.#context, resource, stored.shadow, left.keys());
 		for (const declared of descriptor.referencesOf(resource)) {
 			const record = declared.notClearable === undefined ? undefined : recordFor(declared);
 			const reference = record && left.get(record);

@@ -1,78 +1,23 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Thing, Widget } from "../../testdata/types.ts";
-import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
-import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
-import { SchemaPass } from "../schema/schema-pass.ts";
-import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { nameOfKey } from "../shadow/resource-key.ts";
-import { withRules } from "../simulation/schemas.fixture.ts";
 import { anyone } from "./anyone.fixture.ts";
-import { Lab, type LabDeployment } from "./lab.fixture.ts";
-import { thing, to, widget } from "./things.fixture.ts";
+import type { LabDeployment } from "./lab.fixture.ts";
+import {
+	applyDeletion,
+	beginDeletion,
+	type Init,
+	lostAndKept,
+	nextSchema,
+	type Rules,
+	referenced,
+	type World,
+} from "./shared-targets.fixture.ts";
+import { to, widget } from "./things.fixture.ts";
 
 const { BLOCK, CASCADE, UNSET } = OnDelete;
-
-type Rules = Parameters<typeof withRules>[1];
-type Init = Parameters<typeof widget>[1];
-
-/** `alpha` has the thing `a`, and the widget `w` of beta references it. */
-async function referenced(init: Init, rules: Rules = {}) {
-	const lab = new Lab(1);
-	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
-	const types = [withRules(Widget, rules)];
-	const beta = await lab.add({
-		...{ name: "beta", service: "beta", region: "r1" },
-		...{ types, foreignTypes: [Thing] },
-	});
-	const [a, w] = [alpha.id(Thing, "a"), beta.id(Widget, "w")];
-	await lab.run(alpha.write(thing("a")));
-	await lab.run(beta.write(widget("w", init)));
-	await lab.pass(3_000);
-	return {
-		...{ lab, alpha, beta, a, w },
-		/** What the shadow of the widget records, by field. */
-		recorded: async () =>
-			new Map(((await beta.shadow(w))?.outgoing ?? []).map((each) => [each.path, each])),
-		async restartBeta(next = types): Promise<void> {
-			beta.crash();
-			Object.assign(beta.spec, { types: next });
-			await lab.run(beta.start());
-		},
-	};
-}
-
-type World = Awaited<ReturnType<typeof referenced>>;
-
-/** A restore of alpha has lost `a`, operators keep the references to it, and it is created again. */
-async function lostAndKept(world: World): Promise<LabDeployment> {
-	const { lab, alpha, beta } = world;
-	const restored = await restore(lab, alpha);
-	const { uid } = restored.info;
-	const operators = operatorsOf(lab, beta);
-	const missing = await operators.missing(uid);
-	expect(missing).toHaveLength(1);
-	await operators.settle(uid, Action.KEEP, missing);
-	await lab.run(restored.write(thing("a")));
-	return restored;
-}
-
-/** A next schema of beta, whose pass can begin. */
-function nextSchema({ beta }: World, rules: Rules) {
-	const types = [withRules(Widget, rules)];
-	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
-	const pass = new SchemaPass({ ...beta.current.constraints.context, descriptor });
-	return { types, descriptor, pass };
-}
-
-/** Deletes `a`, which only begins: beta does not release it. */
-async function beginDeletion({ lab, a }: World, alpha: LabDeployment): Promise<void> {
-	await lab.run(alpha.delete(a));
-	expect((await alpha.shadow(a))?.lifecycle).toBe(Lifecycle.DELETING);
-}
 
 /** Beta has released the deleted `a` by the rule of the field that held it, which has left the widget. */
 async function expectReleased({ beta, a, w }: World, alpha: LabDeployment): Promise<void> {
@@ -129,21 +74,50 @@ describe("a field without a target, beside another field of the resource that ha
 		const { lab, beta, w, recorded } = world;
 		const alpha = await lostAndKept(world);
 		await lab.run(beta.write(widget("w", { needs: to("a"), likes: [to("a")] })));
-		const { targetUid = "", deploymentUid = "", target } = (await recorded()).get("needs") ?? {};
-		expect(targetUid).not.toBe("");
 		expect((await recorded()).get("likes")?.targetUid).toBe("");
 		const { descriptor, pass } = nextSchema(world, { needs: CASCADE, likes: UNSET });
 		await lab.run(pass.begin());
 		await beginDeletion(world, alpha);
 		const before = await beta.read(w);
-		const context = { ...beta.current.constraints.context, descriptor };
-		const handler = new SubscribedDeletingHandler(context, beta.withDescriptor(descriptor));
-		if (target === undefined) {
-			throw new Error("the target is not recorded");
-		}
-		await lab.run(handler.handle({ target, targetUid, deploymentUid }));
+		await applyDeletion(world, descriptor, "needs");
 		expect(await beta.read(w)).toEqual(before);
 		expect((await recorded()).get("likes")?.targetUid).toBe("");
+	});
+
+	describe("whose new rule a third field gets too", () => {
+		const fields = { needs: to("a"), belongsTo: to("a"), likes: [to("a")] };
+		const rules = { needs: CASCADE, belongs_to: CASCADE, likes: UNSET };
+
+		/** A schema has begun to give the field that holds the target the rule of another one, and UNSET to the field without. */
+		async function begun() {
+			const before = { needs: UNSET, likes: BLOCK, belongs_to: undefined };
+			const world = await referenced({ likes: [to("a")] }, before);
+			const alpha = await lostAndKept(world);
+			await world.lab.run(world.beta.write(widget("w", fields)));
+			const next = nextSchema(world, rules);
+			await world.lab.run(next.pass.begin());
+			await beginDeletion(world, alpha);
+			return { world, alpha, next };
+		}
+
+		it("is not cleared either", async () => {
+			const { world, next } = await begun();
+			const before = await world.beta.read(world.w);
+			await applyDeletion(world, next.descriptor, "needs");
+			expect(await world.beta.read(world.w)).toEqual(before);
+		});
+
+		it("leaves the target to these two", async () => {
+			const { world, alpha, next } = await begun();
+			await world.lab.run(next.pass.complete(never));
+			const { belongs_to, likes } = Object.fromEntries(await world.recorded());
+			expect(belongs_to).toMatchObject({ rule: CASCADE, targetUid: /./ });
+			expect(likes).toMatchObject({ rule: UNSET, targetUid: "" });
+			await world.restartBeta(next.types);
+			await world.lab.pass(600_000);
+			expect(await alpha.read(world.a)).toBeUndefined();
+			expect(await world.beta.read(world.w)).toBeUndefined();
+		});
 	});
 
 	it.each<[string, Rules, Init]>([

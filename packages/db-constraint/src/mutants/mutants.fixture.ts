@@ -736,6 +736,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "is not cleared with the other one while a new schema is incomplete",
 		},
 	},
+	"take the record of a field by its former rule": {
+		rule: "What a field holds stays with its deployment if it gets the former rule of another field.",
+		test: {
+			file: "lab/held-in-two-deployments.test.ts",
+			name: "keeps its deployment when its new rule is derived",
+		},
+	},
+	"know one field of each reference": {
+		rule: "A field keeps what it holds if its new rule is that of another field too.",
+		test: {
+			file: "lab/shared-targets.test.ts",
+			name: "leaves the target to these two",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {

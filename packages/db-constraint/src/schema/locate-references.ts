@@ -28,16 +28,25 @@ export function locateReferences(
 	context: Pick<ConstraintContext, "descriptor" | "environment">,
 	resource: Resource,
 ): readonly LocatedReference[] {
+	return asReferences(locateFields(context, resource));
+}
+
+/** Fields, each pair of target and rule once: the last one. */
+export function asReferences(fields: readonly LocatedReference[]): readonly LocatedReference[] {
+	return [...new Map(fields.map((each) => [nameOfLocated(each), each])).values()];
+}
+
+/** Like `locateReferences`, but all fields: several may be one reference. */
+export function locateFields(
+	context: Pick<ConstraintContext, "descriptor" | "environment">,
+	resource: Resource,
+): readonly LocatedReference[] {
 	const { descriptor, environment } = context;
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
-	const located = new Map<string, LocatedReference>();
-	for (const declared of descriptor.referencesOf(resource)) {
-		const reference = locate(context, declared);
-		if (reference.service !== "" || keyString(reference.target) !== own) {
-			located.set(nameOfLocated(reference), reference);
-		}
-	}
-	return [...located.values()];
+	return descriptor
+		.referencesOf(resource)
+		.map((declared) => locate(context, declared))
+		.filter(({ service, target }) => service !== "" || keyString(target) !== own);
 }
 
 /** The place of the target of one field. */

@@ -1,6 +1,6 @@
 import type { Resource } from "@plinth/proto";
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { locateReferences } from "../schema/locate-references.ts";
+import { asReferences, type LocatedReference, locateFields } from "../schema/locate-references.ts";
 import { keyString } from "../shadow/resource-key.ts";
 import type { SimulatedDeployment } from "./participants.fixture.ts";
 import type { SimulatedSchema } from "./schemas.fixture.ts";
@@ -10,6 +10,22 @@ import {
 	unresolved,
 } from "./tracked-resources.fixture.ts";
 
+/** A field that references a target by a schema. */
+export type ReferenceField = Pick<TrackedReference, "path" | "text" | "rule">;
+
+/** The fields of a resource that reference something by a schema: several with one target and rule are one reference. */
+export function fieldsOf(
+	{ environment }: SimulatedDeployment,
+	{ descriptor }: SimulatedSchema,
+	resource: Resource,
+): readonly ReferenceField[] {
+	return locateFields({ descriptor, environment }, resource).map(fieldOf);
+}
+
+function fieldOf({ path, target, rule }: LocatedReference): ReferenceField {
+	return { path, text: keyString(target), rule };
+}
+
 /** The references of a resource. Existing ones keep their incarnations; new ones are resolved later. */
 export function referencesOf(
 	{ environment }: SimulatedDeployment,
@@ -17,26 +33,25 @@ export function referencesOf(
 	stored: Resource,
 	before: TrackedResource | undefined,
 ): readonly TrackedReference[] {
-	const locate = (resource: Resource) =>
-		locateReferences({ descriptor, environment }, resource).map(({ path, target, rule }) => {
-			return { path, target, text: keyString(target), rule, uid: "" };
-		});
-	const references = locate(stored);
-	const all = before === undefined ? [] : [...references, ...locate(before.resource)];
-	return references.map((held) => {
-		const known = before && knownAs(held, before.references, all);
-		return known === undefined ? held : { ...known, path: held.path };
+	const located = (resource: Resource) => locateFields({ descriptor, environment }, resource);
+	const fields = located(stored);
+	const all = before === undefined ? [] : [...fields, ...located(before.resource)].map(fieldOf);
+	return asReferences(fields).map((each) => {
+		const { path, target } = each;
+		const field = fieldOf(each);
+		const known = before && knownAs(field, before.references, all);
+		return known === undefined ? { ...field, target, uid: "" } : { ...known, path };
 	});
 }
 
 /**
- * The reference that one was before: that with its rule, perhaps of another field. What its own field has lost is not found
- * again in another one whose rule it has now, if that has another rule by now.
+ * The reference that one was before: that with its rule, perhaps of another field. If that has another rule by now, then what
+ * the field holds or has lost itself counts.
  */
 function knownAs(
-	{ path, text, rule }: TrackedReference,
+	{ path, text, rule }: ReferenceField,
 	before: readonly TrackedReference[],
-	all: readonly TrackedReference[],
+	all: readonly ReferenceField[],
 ): TrackedReference | undefined {
 	const sameTarget = before.filter((each) => each.text === text);
 	const ofRule = sameTarget.filter((each) => each.rule === rule);
@@ -48,11 +63,16 @@ function knownAs(
 	if (known === undefined || known.path === path || !isResolved(known)) {
 		return known;
 	}
+	const fields = all.filter((each) => each.text === text && each.path === known.path);
+	if (fields.some((each) => each.rule === rule)) {
+		return known;
+	}
+	const own = sameTarget.find((each) => each.path === path && isResolved(each));
+	if (own !== undefined) {
+		return own.uid === known.uid ? known : undefined;
+	}
 	const hasLost = sameTarget.some((each) => each.path === path && each.uid === unresolved);
-	const isOfOther = all.some(
-		(each) => each.text === text && each.path === known.path && each.rule !== rule,
-	);
-	return hasLost && isOfOther ? undefined : known;
+	return hasLost && fields.length > 0 ? undefined : known;
 }
 
 /**
@@ -68,10 +88,10 @@ export function derivedBy(
 		return tracked;
 	}
 	const { deployment, resource, references: before } = tracked;
-	const all = referencesOf(deployment, schema, resource, tracked);
-	const references = all.map((held) => {
+	const fields = fieldsOf(deployment, schema, resource);
+	const references = referencesOf(deployment, schema, resource, tracked).map((held) => {
 		// Another field may have lost its target by the rule that the field of this one has now, and that holds its own.
-		const earlier = isResolved(held) ? undefined : heldBefore(held, before, all);
+		const earlier = isResolved(held) ? undefined : heldBefore(held, before, fields);
 		if (earlier === undefined) {
 			return held;
 		}
@@ -82,27 +102,31 @@ export function derivedBy(
 }
 
 /**
- * The reference by an earlier schema whose incarnation one has now: that of its field, or one that is left to it, as no
- * other reference has its rule or its field. If there is neither, that of its field without a target.
+ * The reference by an earlier schema whose incarnation one has now: that of one of its fields, or one that is left to it, as
+ * no other reference has its rule or its field. If there is none, that of its field without a target.
  *
- * @param all - the references of the resource by the schema of `held`.
+ * @param all - the fields of the resource by the schema of `held`.
  */
 export function heldBefore(
-	{ path, text, rule }: TrackedReference,
+	{ path, text, rule }: ReferenceField,
 	before: readonly TrackedReference[],
-	all: readonly TrackedReference[],
+	all: readonly ReferenceField[],
 ): TrackedReference | undefined {
 	const sameTarget = before.filter((each) => each.text === text);
+	const resolved = sameTarget.filter(isResolved);
+	const fields = all.filter((each) => each.text === text);
+	const isOwn = (earlier: TrackedReference) =>
+		fields.some((each) => each.path === earlier.path && each.rule === rule);
 	const isOfOther = (earlier: TrackedReference) =>
-		all.some(
-			(each) =>
-				each.text === text &&
-				(each.rule === earlier.rule || (each.path === earlier.path && each.rule !== rule)),
+		fields.some(
+			(each) => each.rule === earlier.rule || (each.path === earlier.path && each.rule !== rule),
 		);
-	const own = sameTarget.find((each) => each.path === path);
-	return own !== undefined && isResolved(own)
-		? own
-		: (sameTarget.find((each) => isResolved(each) && !isOfOther(each)) ?? own);
+	return (
+		resolved.find((each) => each.path === path) ??
+		resolved.find(isOwn) ??
+		resolved.find((each) => !isOfOther(each)) ??
+		sameTarget.find((each) => each.path === path)
+	);
 }
 
 /** Whether it is known which incarnation a reference has. */

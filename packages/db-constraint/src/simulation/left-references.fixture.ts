@@ -1,8 +1,10 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import {
+	fieldsOf,
 	heldBefore,
 	isOf,
 	isResolved,
+	type ReferenceField,
 	recordIn,
 	referencesOf,
 } from "./derived-references.fixture.ts";
@@ -25,6 +27,8 @@ export class LeftReferences {
 	readonly #outgoing: readonly OutgoingReference[];
 	/** The references before the write, by the active schema; none if they are derived. */
 	readonly #named: readonly TrackedReference[];
+	/** The fields before and after the write, by the active schema; none if they are derived. */
+	readonly #fields: readonly ReferenceField[];
 
 	/**
 	 * @param before - the resource before the write; `after` if nothing may be left.
@@ -38,10 +42,12 @@ export class LeftReferences {
 		this.#before = before;
 		this.#after = after;
 		this.#outgoing = outgoing;
-		this.#named =
-			after.schema === undefined || before.schema === after.schema
-				? []
-				: referencesOf(after.deployment, after.schema, before.resource, before);
+		const { deployment, schema, resource } = after;
+		const isDerived = schema === undefined || before.schema === schema;
+		this.#named = isDerived ? [] : referencesOf(deployment, schema, before.resource, before);
+		this.#fields = isDerived
+			? []
+			: [before.resource, resource].flatMap((each) => fieldsOf(deployment, schema, each));
 	}
 
 	/**
@@ -94,8 +100,7 @@ export class LeftReferences {
 
 	/** The reference of the schema before whose incarnation one has. */
 	#heldBefore(held: TrackedReference): TrackedReference | undefined {
-		const all = [...this.#named, ...this.#after.references];
-		const earlier = heldBefore(held, this.#before.references, all);
+		const earlier = heldBefore(held, this.#before.references, this.#fields);
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 

@@ -1,0 +1,86 @@
+import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { expect } from "vitest";
+import { Thing, Widget } from "../../testdata/types.ts";
+import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
+import { SchemaPass } from "../schema/schema-pass.ts";
+import { ServiceDescriptor } from "../schema/service-descriptor.ts";
+import { withRules } from "../simulation/schemas.fixture.ts";
+import { Lab, type LabDeployment } from "./lab.fixture.ts";
+import { thing, widget } from "./things.fixture.ts";
+
+/** Rules of fields of the widget. */
+export type Rules = Parameters<typeof withRules>[1];
+/** The fields of the widget. */
+export type Init = Parameters<typeof widget>[1];
+
+/** `alpha` has the thing `a`, and the widget `w` of beta references it. */
+export async function referenced(init: Init, rules: Rules = {}) {
+	const lab = new Lab(1);
+	const alpha = await lab.add({ name: "alpha", service: "alpha", region: "r1", types: [Thing] });
+	const types = [withRules(Widget, rules)];
+	const beta = await lab.add({
+		...{ name: "beta", service: "beta", region: "r1" },
+		...{ types, foreignTypes: [Thing] },
+	});
+	const [a, w] = [alpha.id(Thing, "a"), beta.id(Widget, "w")];
+	await lab.run(alpha.write(thing("a")));
+	await lab.run(beta.write(widget("w", init)));
+	await lab.pass(3_000);
+	return {
+		...{ lab, alpha, beta, a, w },
+		/** What the shadow of the widget records, by field. */
+		recorded: async () =>
+			new Map(((await beta.shadow(w))?.outgoing ?? []).map((each) => [each.path, each])),
+		async restartBeta(next = types): Promise<void> {
+			beta.crash();
+			Object.assign(beta.spec, { types: next });
+			await lab.run(beta.start());
+		},
+	};
+}
+
+/** A world of these. */
+export type World = Awaited<ReturnType<typeof referenced>>;
+
+/** A restore of alpha has lost `a`, operators keep the references to it, and it is created again. */
+export async function lostAndKept(world: World): Promise<LabDeployment> {
+	const { lab, alpha, beta } = world;
+	const restored = await restore(lab, alpha);
+	const { uid } = restored.info;
+	const operators = operatorsOf(lab, beta);
+	const missing = await operators.missing(uid);
+	expect(missing).toHaveLength(1);
+	await operators.settle(uid, Action.KEEP, missing);
+	await lab.run(restored.write(thing("a")));
+	return restored;
+}
+
+/** A next schema of beta, whose pass can begin. */
+export function nextSchema({ beta }: World, rules: Rules) {
+	const types = [withRules(Widget, rules)];
+	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
+	const pass = new SchemaPass({ ...beta.current.constraints.context, descriptor });
+	return { types, descriptor, pass };
+}
+
+/** Deletes `a`, which only begins: beta does not release it. */
+export async function beginDeletion({ lab, a }: World, alpha: LabDeployment): Promise<void> {
+	await lab.run(alpha.delete(a));
+	expect((await alpha.shadow(a))?.lifecycle).toBe(Lifecycle.DELETING);
+}
+
+/** Applies the deletion of what a field of the widget holds, by a server of beta with this schema. */
+export async function applyDeletion(
+	{ lab, beta, recorded }: World,
+	descriptor: ServiceDescriptor,
+	field: string,
+): Promise<void> {
+	const { target, targetUid = "", deploymentUid = "" } = (await recorded()).get(field) ?? {};
+	if (target === undefined) {
+		throw new Error(`${field} is not recorded`);
+	}
+	const context = { ...beta.current.constraints.context, descriptor };
+	const handler = new SubscribedDeletingHandler(context, beta.withDescriptor(descriptor));
+	await lab.run(handler.handle({ target, targetUid, deploymentUid }));
+}
