@@ -1,16 +1,15 @@
 import type { Resource } from "@plinth/proto";
 import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { ConstraintContext } from "../node/constraint-context.ts";
-import { asReferences, locate, locateFields, nameOfLocated } from "../schema/locate-references.ts";
+import { locate, locateReferences, nameOfLocated } from "../schema/locate-references.ts";
 import type { DeclaredReference } from "../schema/service-descriptor.ts";
 import { RecordedReferences } from "../shadow/recorded-references.ts";
 import { keyString } from "../shadow/resource-key.ts";
 import { HeldReferences } from "./held-references.ts";
 
 /**
- * Which of some records of its shadow a field of a resource has, by the active schema. Several fields may name one target:
- * those with one rule have one record, but not a field that holds another incarnation by the rule of an earlier schema, or
- * has lost one.
+ * Which of some records of its shadow a field of a resource has, by the active schema. Other fields may name the same target,
+ * and have records of their own.
  *
  * @param resource - as it was read, before its shadow.
  * @param records - objects in `shadow.outgoing`.
@@ -27,13 +26,10 @@ export function recordsOfFields(
 	const targets = new Set([...wanted].map(textOf));
 	const hasTarget = (each: Targeting) => targets.has(textOf(each));
 	const recorded = new RecordedReferences(shadow.outgoing.filter(hasTarget));
-	const fields = locateFields(context, resource).filter(hasTarget);
-	const held = new HeldReferences(recorded, () => fields);
+	const references = locateReferences(context, resource).filter(hasTarget);
+	const held = new HeldReferences(recorded, () => references);
 	const found = new Map(
-		asReferences(fields).map((each) => [
-			nameOfLocated(each),
-			held.recordOf(each) ?? recorded.lost(each),
-		]),
+		references.map((each) => [nameOfLocated(each), held.recordOf(each) ?? held.lostOf(each)]),
 	);
 	return (field) => {
 		const record = found.get(nameOfLocated(locate(context, field)));

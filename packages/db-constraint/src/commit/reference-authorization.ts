@@ -16,11 +16,7 @@ import { Refused } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { enforce, namedTarget } from "../protocol/authorize-targets.ts";
 import type { ForeignTarget } from "../protocol/establish-references.ts";
-import {
-	type LocatedReference,
-	locateFields,
-	locateReferences,
-} from "../schema/locate-references.ts";
+import { type LocatedReference, locateReferences } from "../schema/locate-references.ts";
 import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import { displayKey, keyString, nameOfKey } from "../shadow/resource-key.ts";
 
@@ -71,11 +67,6 @@ export class ReferenceAuthorization {
 	/** The references of the stored resource, by the active schema. */
 	get stored(): readonly LocatedReference[] {
 		return this.#stored === undefined ? [] : locateReferences(this.#context, this.#stored);
-	}
-
-	/** Like `stored`, by field. */
-	get storedFields(): readonly LocatedReference[] {
-		return this.#stored === undefined ? [] : locateFields(this.#context, this.#stored);
 	}
 
 	/** Whether the stored resource has the reference, by the active schema. */

@@ -23,14 +23,13 @@ import {
 	type ForeignTarget,
 } from "../protocol/establish-references.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
-import { nameOfReference, rotated } from "../schema/derivation-order.ts";
+import { rotated } from "../schema/derivation-order.ts";
 import {
 	deploymentOf,
 	isDeploymentKnown,
 	isLocal,
 	type LocatedReference,
 	locatedOf,
-	locateFields,
 	locateReferences,
 	refuseType,
 } from "../schema/locate-references.ts";
@@ -122,8 +121,6 @@ interface Planned {
 
 /** A resource whose references are planned. */
 interface Holder {
-	/** The references that its shadow records. */
-	readonly recorded: RecordedReferences;
 	readonly held: HeldReferences;
 	readonly authorization: ReferenceAuthorization;
 }
@@ -244,13 +241,8 @@ export class ReferencePlan {
 			}
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
-		const held = new HeldReferences(recorded, () => [
-			...(this.#context.descriptor.knows(resource)
-				? locateFields(this.#context, resource)
-				: located),
-			...authorization.storedFields,
-		]);
-		const holder = { recorded, held, authorization };
+		const held = new HeldReferences(recorded, () => [...located, ...authorization.stored]);
+		const holder = { held, authorization };
 		for (const reference of this.#inOrder(located, unlocated, holder)) {
 			const planned = await this.#planOne(reference, holder);
 			if (planned === "foreign") {
@@ -274,7 +266,7 @@ export class ReferencePlan {
 	#inOrder(
 		located: readonly LocatedReference[],
 		unlocated: readonly OutgoingReference[],
-		{ recorded, held }: Holder,
+		{ held }: Holder,
 	): readonly LocatedReference[] {
 		// Then the order does not matter.
 		const fits = located.length + unlocated.length <= derivationBatchSize;
@@ -283,11 +275,7 @@ export class ReferencePlan {
 		}
 		const groups = Map.groupBy(
 			rotated(located, this.#context.runtime, derivationBatchSize),
-			(reference) => {
-				const isEarlier =
-					!recorded.of(reference)?.targetUid && held.earlierOf(reference) !== undefined;
-				return isEarlier ? "earlier" : "rest";
-			},
+			(reference) => (held.earlierOf(reference) === undefined ? "rest" : "earlier"),
 		);
 		return (["earlier", "rest"] as const).flatMap((group) => groups.get(group) ?? []);
 	}
@@ -295,7 +283,7 @@ export class ReferencePlan {
 	/** Puts the planned references of a resource into its shadow, if they differ. */
 	#fillIn(edit: ShadowEdit, shadow: Shadow, planned: Planned): void {
 		const { located, unlocated, earlier, metaOwners } = planned;
-		const outgoing = withEarlier(planned.outgoing, earlier);
+		const outgoing = [...planned.outgoing, ...earlier];
 		const recorded = new Set(shadow.outgoing);
 		const isSame =
 			outgoing.length === shadow.outgoing.length &&
@@ -317,11 +305,12 @@ export class ReferencePlan {
 		const tasks = shadow.tasks.filter(
 			({ task }) => task.case === "confirm" && isLeft(task.value.target),
 		);
-		for (const { target, targetUid } of outgoing) {
-			if (targetUid === "" && target !== undefined) {
-				tasks.push(resolveTask(target));
-			}
-		}
+		const missing = new Map(
+			outgoing.flatMap(({ target, targetUid }) =>
+				target === undefined || targetUid !== "" ? [] : [[keyString(target), target] as const],
+			),
+		);
+		tasks.push(...[...missing.values()].map(resolveTask));
 		const [first] = earlier;
 		if (
 			first?.target !== undefined &&
@@ -345,7 +334,7 @@ export class ReferencePlan {
 		reference: LocatedReference,
 		holder: Holder,
 	): Promise<OutgoingReference | "foreign"> {
-		const { recorded, held, authorization } = holder;
+		const { held, authorization } = holder;
 		const { runtime } = this.#context;
 		const { target, wrongType } = reference;
 		const derives = this.#derivation !== undefined;
@@ -355,7 +344,7 @@ export class ReferencePlan {
 		const unresolved = () =>
 			known?.targetUid === ""
 				? known
-				: missingReference(reference, known ?? recorded.lost(reference), runtime.clock);
+				: missingReference(reference, known ?? held.lostOf(reference), runtime.clock);
 		if (wrongType !== undefined) {
 			if (!mayMiss) {
 				throw refuseType(reference, wrongType);
@@ -374,7 +363,7 @@ export class ReferencePlan {
 		const isUnseen =
 			authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference));
 		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
-			return this.#leftOf(reference, known, holder) ?? unresolved();
+			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
 		const mayWait = mayMiss || writesUnrecorded(reference, authorization);
 		if (isOwn) {
@@ -382,7 +371,7 @@ export class ReferencePlan {
 		}
 		if (mayWait && !derives) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
-			return this.#leftOf(reference, known, holder) ?? unresolved();
+			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
 		if (derives && !isDeploymentKnown(this.#context, reference)) {
 			const record = held.of(reference);
@@ -393,7 +382,7 @@ export class ReferencePlan {
 
 	async #planForeign(
 		reference: LocatedReference,
-		{ recorded, held: allHeld, authorization }: Holder,
+		{ held: allHeld, authorization }: Holder,
 	): Promise<Omit<PlannedForeign, "edit">> {
 		const held = allHeld.of(reference);
 		const isAgain = this.#mustReestablish(reference, allHeld);
@@ -402,29 +391,20 @@ export class ReferencePlan {
 		return {
 			...reference,
 			isCrossTenancy: authorization.isCrossTenancy(reference.target),
-			known: allHeld.recordOf(reference) ?? held ?? recorded.lost(reference),
+			known: allHeld.recordOf(reference) ?? held ?? allHeld.lostOf(reference),
 			isAgain,
 			...(isAgain ? { heldUid: held?.targetUid } : { ifMissing: held }),
 			...(await this.#storing(reference, isHeld ? held : undefined, isAgain)),
 		};
 	}
 
-	/**
-	 * The record of a reference that is left for later. One without a target may be about to get that of another field, which
-	 * a new schema has given the same rule: then the two are one reference, which holds what the other field does.
-	 */
+	/** The record of a reference that is left for later, if it holds a target. */
 	#leftOf(
 		reference: LocatedReference,
 		known: OutgoingReference | undefined,
-		{ held }: Holder,
+		held: HeldReferences,
 	): OutgoingReference | undefined {
-		if (known !== undefined && known.targetUid !== "") {
-			return known;
-		}
-		if (isPlanted("hide what is held behind a missing record") && known !== undefined) {
-			return known;
-		}
-		return this.#earlierOf(reference, held) ?? known;
+		return known?.targetUid ? known : this.#earlierOf(reference, held);
 	}
 
 	/** The record of a reference that is left for later, with the rule of an earlier schema, if it holds a target by that. */
@@ -441,7 +421,7 @@ export class ReferencePlan {
 		) {
 			return undefined;
 		}
-		return held.earlierOf(reference);
+		return inField(reference, held.earlierOf(reference));
 	}
 
 	/**
@@ -487,7 +467,7 @@ export class ReferencePlan {
 	 */
 	async #planLocal(
 		reference: LocatedReference,
-		{ recorded, held, authorization }: Holder,
+		{ held, authorization }: Holder,
 		unresolved: OutgoingReference | undefined,
 	): Promise<OutgoingReference> {
 		const { environment } = this.#context;
@@ -505,8 +485,7 @@ export class ReferencePlan {
 		authorization.enforceWith(reference, resource);
 		const uid = resource.id?.uid ?? "";
 		// Another field may reference the same copy by another rule: that does not let this one hold up its removal.
-		const isHeld = () =>
-			recorded.of(reference)?.targetUid === uid || recorded.holds(reference, uid);
+		const isHeld = () => held.of(reference)?.targetUid === uid;
 		if (isBlockedCopy(resource, rule) && !isHeld()) {
 			if (unresolved !== undefined) {
 				return unresolved;
@@ -783,18 +762,6 @@ function writesUnrecorded(
 		authorization.names(reference) &&
 		!isPlanted("look up changed rules in writes of the deployment")
 	);
-}
-
-/** The records, and those of an earlier schema. Another field may have the same target by the rule of before: that is one. */
-function withEarlier(
-	outgoing: readonly OutgoingReference[],
-	earlier: ReadonlySet<OutgoingReference>,
-): readonly OutgoingReference[] {
-	if (earlier.size === 0) {
-		return outgoing;
-	}
-	const names = new Set(outgoing.map(nameOfReference));
-	return [...outgoing, ...[...earlier].filter((each) => !names.has(nameOfReference(each)))];
 }
 
 function refuse(message: string): Refused {

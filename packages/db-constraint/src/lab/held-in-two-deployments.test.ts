@@ -82,17 +82,18 @@ describe("a field that holds a resource in another deployment than a second one,
 	});
 });
 
-describe("one of two fields that are one reference", () => {
-	it("is cleared, though the record names the other one, whose rule has changed", async () => {
+describe("two fields with one target and one rule", () => {
+	it("are recorded each, so that one of them is cleared though a schema has changed the rule of the other one", async () => {
 		const world = await referenced(fields, { needs: UNSET, likes: UNSET });
 		const { lab, alpha, beta, w, recorded } = world;
-		expect([...(await recorded()).keys()]).toEqual(["likes"]);
+		expect([...(await recorded()).keys()]).toEqual(["needs", "likes"]);
 		const { descriptor, pass } = nextSchema(world, { needs: UNSET, likes: BLOCK });
 		await lab.run(pass.begin());
 		await beginDeletion(world, alpha);
-		await applyDeletion(world, descriptor, "likes");
+		await applyDeletion(world, descriptor, "needs");
 		const stored = await beta.read(w);
 		const left = stored === undefined ? [] : descriptor.referencesOf(stored);
 		expect(left.map(({ path }) => path)).toEqual(["likes"]);
+		expect((await recorded()).get("likes")?.targetUid).not.toBe("");
 	});
 });

@@ -603,13 +603,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "keep what was lost, and the decision to keep it, if they have no target: a pass comes first",
 		},
 	},
-	"hide what is held behind a missing record": {
-		rule: "Where a new schema makes one reference of two, that keeps the target of the one that has it.",
-		test: {
-			file: "schema/changed-rules.test.ts",
-			name: "keep the target that one of two fields has, which become one reference: written by the deployment",
-		},
-	},
 	"continue a pass after another schema was active": {
 		rule: "A pass of a schema replaces exactly the record that it has read.",
 		test: {
@@ -741,13 +734,6 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		test: {
 			file: "lab/held-in-two-deployments.test.ts",
 			name: "keeps its deployment when its new rule is derived",
-		},
-	},
-	"know one field of each reference": {
-		rule: "A field keeps what it holds if its new rule is that of another field too.",
-		test: {
-			file: "lab/shared-targets.test.ts",
-			name: "leaves the target to these two",
 		},
 	},
 	"take what another field holds": {

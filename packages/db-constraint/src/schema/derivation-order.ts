@@ -36,9 +36,9 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	};
 }
 
-/** What distinguishes the references of a shadow: the target, the rule, and whether the target is missing. */
-export function nameOfReference({ target, targetUid, rule }: OutgoingReference): string {
-	return `${target && keyString(target)} ${rule} ${targetUid === "" ? "missing" : ""}`;
+/** What distinguishes the references of a shadow: the target, the field, and whether the target is missing. */
+function nameOfReference({ path, target, targetUid }: OutgoingReference): string {
+	return `${target && keyString(target)} ${path} ${targetUid === "" ? "missing" : ""}`;
 }
 
 function nameOfTask({ task }: Task): string {

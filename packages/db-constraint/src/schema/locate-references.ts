@@ -23,30 +23,21 @@ export interface LocatedReference {
 	readonly wrongType?: string;
 }
 
-/** The references of a resource, each pair of target and rule once. References to itself never count. */
+/** The references of a resource: what each field references, once. References to itself never count. */
 export function locateReferences(
-	context: Pick<ConstraintContext, "descriptor" | "environment">,
-	resource: Resource,
-): readonly LocatedReference[] {
-	return asReferences(locateFields(context, resource));
-}
-
-/** Fields, each pair of target and rule once: the last one. */
-export function asReferences(fields: readonly LocatedReference[]): readonly LocatedReference[] {
-	return [...new Map(fields.map((each) => [nameOfLocated(each), each])).values()];
-}
-
-/** Like `locateReferences`, but all fields: several may be one reference. */
-export function locateFields(
 	context: Pick<ConstraintContext, "descriptor" | "environment">,
 	resource: Resource,
 ): readonly LocatedReference[] {
 	const { descriptor, environment } = context;
 	const own = resource.id && keyString(keyOf(resource.id, environment.self.region));
-	return descriptor
-		.referencesOf(resource)
-		.map((declared) => locate(context, declared))
-		.filter(({ service, target }) => service !== "" || keyString(target) !== own);
+	const located = new Map<string, LocatedReference>();
+	for (const declared of descriptor.referencesOf(resource)) {
+		const reference = locate(context, declared);
+		if (reference.service !== "" || keyString(reference.target) !== own) {
+			located.set(nameOfLocated(reference), reference);
+		}
+	}
+	return [...located.values()];
 }
 
 /** The place of the target of one field. */
@@ -63,9 +54,9 @@ export function locate(
 	};
 }
 
-/** What distinguishes the references of a resource: several fields that have it in common are one reference. */
-export function nameOfLocated({ target, rule, wrongType = "" }: LocatedReference): string {
-	return `${keyString(target)} ${rule} ${wrongType}`;
+/** What distinguishes the references of a resource. The elements of a list are one field. */
+export function nameOfLocated({ path, target, wrongType = "" }: LocatedReference): string {
+	return `${keyString(target)} ${path} ${wrongType}`;
 }
 
 /**

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type OutgoingReference,
 	OutgoingReferenceSchema,
@@ -10,11 +9,10 @@ import {
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
-import { isPlanted } from "../fault-points.ts";
 import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
-import { deployedOf, sameTarget } from "./shadow.ts";
+import { deployedOf } from "./shadow.ts";
 
 /**
  * The record of a reference without a target. One that was recorded as such before stays as it is, with the incarnation
@@ -131,89 +129,36 @@ export function resolveTask(target: ResourceKey): Task {
 	return create(TaskSchema, { task: { case: "resolve", value: { target } } });
 }
 
-/** What identifies the record of a reference in a shadow. */
-export interface RecordedReference {
-	readonly target: KeyLike;
-	readonly rule: OnDelete;
-	/** The type that the reference names, if its field may not reference that type. */
-	readonly wrongType?: string | undefined;
-	/** The field. Of several records, that of this field is preferred. */
-	readonly path?: string | undefined;
-}
-
-/** The records of a target, or of a target and a rule. */
-interface Records {
+/** The records of one field and one target. */
+export interface FieldRecords {
 	/** With a uid: the target exists. */
-	readonly established: OutgoingReference[];
-	/** Without a uid. */
-	readonly missing: OutgoingReference[];
+	readonly established?: OutgoingReference | undefined;
+	/** Without a uid. A field has both if one of its elements names a wrong type. */
+	readonly missing?: OutgoingReference | undefined;
 }
 
 /**
- * The references that a shadow records, by target, and by target and rule: a resource may have thousands, each of which is
- * looked up when it is written.
+ * The references that a shadow records, by target: a resource may have thousands, each of which is looked up when it is
+ * written.
  */
 export class RecordedReferences {
-	readonly #byTarget = new Map<string, Records>();
-	readonly #byReference = new Map<string, Records>();
-	readonly #outgoing: readonly OutgoingReference[];
+	readonly #byTarget: ReadonlyMap<string, readonly OutgoingReference[]>;
 
 	constructor(outgoing: readonly OutgoingReference[]) {
-		this.#outgoing = outgoing;
-		for (const each of outgoing) {
-			if (each.target !== undefined) {
-				const target = keyString(each.target);
-				addRecord(this.#byTarget, target, each);
-				addRecord(this.#byReference, `${target} ${each.rule}`, each);
-			}
-		}
+		this.#byTarget = Map.groupBy(outgoing, ({ target }) => textOf(target));
 	}
 
-	/** The references to a target, by whatever rule, that have a uid. */
+	/** The records of a target, of all fields. */
 	allTo(target: KeyLike): readonly OutgoingReference[] {
-		return this.#byTarget.get(keyString(target))?.established ?? [];
+		return this.#byTarget.get(keyString(target)) ?? [];
 	}
 
-	/**
-	 * The record of a target that is missing, by whatever rule, of the field itself: what another field has lost, and what
-	 * operators have decided about that, says nothing of this one.
-	 */
-	lost({
-		target,
-		path,
-	}: Pick<RecordedReference, "target" | "path">): OutgoingReference | undefined {
-		const all = this.#byTarget.get(keyString(target))?.missing ?? [];
-		if (isPlanted("forget what was lost when a rule changes")) {
-			return undefined;
-		}
-		const own = all.find((each) => each.path === path);
-		return own ?? (isPlanted("take what another field has lost") ? all[0] : undefined);
+	/** The records of a target in one field, by whatever rule. */
+	inField({ path, target }: { readonly path: string; readonly target: KeyLike }): FieldRecords {
+		const all = this.allTo(target).filter((each) => each.path === path);
+		return {
+			established: all.find(({ targetUid }) => targetUid !== ""),
+			missing: all.find(({ targetUid }) => targetUid === ""),
+		};
 	}
-
-	/** Whether a field references this incarnation of its target already, by whatever rule. */
-	holds(
-		{ path, target }: { readonly path: string; readonly target: KeyLike },
-		uid: string,
-	): boolean {
-		return this.#outgoing.some(
-			(each) => each.path === path && each.targetUid === uid && sameTarget(each.target, target),
-		);
-	}
-
-	/**
-	 * The record of a reference, perhaps of another field. A reference to a wrong type never has a target, but may have the
-	 * same name and rule as one that has.
-	 */
-	of({ target, rule, wrongType, path }: RecordedReference): OutgoingReference | undefined {
-		const records = this.#byReference.get(`${keyString(target)} ${rule}`);
-		const established = wrongType === undefined ? (records?.established ?? []) : [];
-		const all = established.length > 0 ? established : (records?.missing ?? []);
-		return all.find((each) => each.path === path) ?? all[0];
-	}
-}
-
-function addRecord(records: Map<string, Records>, key: string, each: OutgoingReference): void {
-	const known = records.get(key) ?? { established: [], missing: [] };
-	records.set(key, known);
-	known[each.targetUid === "" ? "missing" : "established"].push(each);
 }

@@ -81,12 +81,13 @@ function isBeingDeleted(
 /** Whether a reference was established under a uid of its target's deployment that was deleted. */
 function isOfDeleted(
 	records: Records,
-	{ target, text }: TrackedReference,
+	{ path, target, text }: TrackedReference,
 	shadow: Shadow | undefined,
 ): boolean {
 	const isIt = shadow?.outgoing.some(
 		(each) =>
 			each.target !== undefined &&
+			each.path === path &&
 			keyString(each.target) === text &&
 			records.isDeploymentDeleted(target, each.deploymentUid),
 	);
@@ -107,7 +108,7 @@ export function unexplainedChange(
 ): string | undefined {
 	for (const held of before.references) {
 		const { path, target, text, rule } = held;
-		const isKept = after.references.some((each) => each.text === text && each.rule === rule);
+		const isKept = after.references.some((each) => each.text === text && each.path === path);
 		const isExplained =
 			rule === OnDelete.UNSET &&
 			(isBeingDeleted(records, before, held, shadow) || isOfDeleted(records, held, shadow));

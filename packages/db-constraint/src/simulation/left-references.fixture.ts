@@ -1,18 +1,6 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import {
-	fieldsOf,
-	heldBefore,
-	isOf,
-	isResolved,
-	type ReferenceField,
-	recordIn,
-	referencesOf,
-} from "./derived-references.fixture.ts";
-import {
-	type TrackedReference,
-	type TrackedResource,
-	unresolved,
-} from "./tracked-resources.fixture.ts";
+import { heldBefore, isOf, isResolved, referencesOf } from "./derived-references.fixture.ts";
+import type { TrackedReference, TrackedResource } from "./tracked-resources.fixture.ts";
 
 /**
  * What a write leaves for the derivation of a new schema: the references that the resource had before by the active schema,
@@ -27,8 +15,6 @@ export class LeftReferences {
 	readonly #outgoing: readonly OutgoingReference[];
 	/** The references before the write, by the active schema; none if they are derived. */
 	readonly #named: readonly TrackedReference[];
-	/** The fields before and after the write, by the active schema; none if they are derived. */
-	readonly #fields: readonly ReferenceField[];
 
 	/**
 	 * @param before - the resource before the write; `after` if nothing may be left.
@@ -42,12 +28,11 @@ export class LeftReferences {
 		this.#before = before;
 		this.#after = after;
 		this.#outgoing = outgoing;
-		const { deployment, schema, resource } = after;
-		const isDerived = schema === undefined || before.schema === schema;
-		this.#named = isDerived ? [] : referencesOf(deployment, schema, before.resource, before);
-		this.#fields = isDerived
-			? []
-			: [before.resource, resource].flatMap((each) => fieldsOf(deployment, schema, each));
+		const { deployment, schema } = after;
+		this.#named =
+			schema === undefined || before.schema === schema
+				? []
+				: referencesOf(deployment, schema, before.resource, before);
 	}
 
 	/**
@@ -56,11 +41,9 @@ export class LeftReferences {
 	 */
 	get expected(): TrackedResource {
 		const { references } = this.#after;
-		const recorded = references.map((held) => this.#earlierOf(held) ?? this.#lostAs(held) ?? held);
+		const recorded = references.map((held) => this.#earlierOf(held) ?? held);
 		const isAnyLeft = recorded.some((held, at) => held !== references[at]);
-		return isAnyLeft
-			? { ...this.#after, schema: undefined, references: this.#asRecorded(recorded) }
-			: this.#after;
+		return isAnyLeft ? { ...this.#after, schema: undefined, references: recorded } : this.#after;
 	}
 
 	/** Whether a reference may be recorded as one without a target: then it had none before. */
@@ -78,7 +61,8 @@ export class LeftReferences {
 		if (!this.#isNamed(held) || this.#outgoing.some((record) => isOf(record, held))) {
 			return undefined;
 		}
-		const earlier = this.#heldBefore(held);
+		const before = this.#heldBefore(held);
+		const earlier = before && { ...before, path: held.path };
 		const isLeft = this.#outgoing.some(
 			(record) =>
 				earlier !== undefined &&
@@ -88,19 +72,10 @@ export class LeftReferences {
 		return isLeft ? earlier : undefined;
 	}
 
-	/** The reference without a target that one is still recorded as: only a derivation finds what another field leaves to it. */
-	#lostAs(held: TrackedReference): TrackedReference | undefined {
-		const isRecorded = recordIn(this.#outgoing, held)?.targetUid === "";
-		return isRecorded && this.#isNamed(held)
-			? this.#before.references.find(
-					({ text, rule, uid }) => text === held.text && rule === held.rule && uid === unresolved,
-				)
-			: undefined;
-	}
-
 	/** The reference of the schema before whose incarnation one has. */
 	#heldBefore(held: TrackedReference): TrackedReference | undefined {
-		const earlier = heldBefore(held, this.#before.references, this.#fields);
+		const all = [...this.#named, ...this.#after.references];
+		const earlier = heldBefore(held, this.#before.references, all);
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 
@@ -108,16 +83,5 @@ export class LeftReferences {
 		return this.#named.some(
 			(each) => each.text === text && each.rule === rule && !isResolved(each),
 		);
-	}
-
-	/** The references that have the same record once, in the field that it names. */
-	#asRecorded(references: readonly TrackedReference[]): readonly TrackedReference[] {
-		const distinct = new Map(
-			references.map((each) => [`${each.text} ${each.rule} ${isResolved(each)}`, each]),
-		);
-		return [...distinct.values()].map((each) => {
-			const { path = each.path } = recordIn(this.#outgoing, each) ?? {};
-			return { ...each, path };
-		});
 	}
 }

@@ -334,18 +334,12 @@ export class Observer {
 		this.#resume(text);
 	}
 
-	/**
-	 * Suspended references are promised something again once they are established. Which field holds what is said by the
-	 * records: a schema that is derived may have one for a field that it no longer has.
-	 */
+	/** Suspended references are promised something again once they are established. */
 	#resume(text: string): void {
 		const tracked = this.records.resources.get(text);
-		const references = tracked?.references.map((held) => {
-			const recorded = this.#recorded(text, held);
-			const resumed = this.#losses.resumed(tracked, held, recorded);
-			const { path = held.path } = recorded ?? {};
-			return resumed.path === path ? resumed : { ...resumed, path };
-		});
+		const references = tracked?.references.map((held) =>
+			this.#losses.resumed(tracked, held, this.#recorded(text, held)),
+		);
 		if (tracked && references?.some((held, at) => held !== tracked.references[at])) {
 			this.records.store({ ...tracked, references });
 		}
@@ -518,11 +512,8 @@ export class Observer {
 			outgoing.length === references.length &&
 			references.every((held) =>
 				outgoing.some(
-					({ target, targetUid, rule }) =>
-						target !== undefined &&
-						(held.isSuspended || (targetUid || unresolved) === held.uid) &&
-						rule === held.rule &&
-						keyString(target) === held.text,
+					(each) =>
+						isOf(each, held) && (held.isSuspended || (each.targetUid || unresolved) === held.uid),
 				),
 			);
 		if (!isSame) {
