@@ -1,13 +1,17 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Thing } from "../../testdata/types.ts";
 import { LostDeployments } from "../controller/lost-deployments.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
-import { anyone } from "./anyone.fixture.ts";
-import { applyDeletion, beginDeletion, nextSchema, referenced } from "./shared-targets.fixture.ts";
-import { thing, to, widget } from "./things.fixture.ts";
+import {
+	addSecond,
+	applyDeletion,
+	beginDeletion,
+	nextSchema,
+	referenced,
+	writeAsUser,
+} from "./shared-targets.fixture.ts";
+import { to, widget } from "./things.fixture.ts";
 
 const { BLOCK, CASCADE, UNSET } = OnDelete;
 const never = new AbortController().signal;
@@ -20,11 +24,7 @@ const fields = { needs: to("a"), likes: [to("a")] };
 async function begun() {
 	const world = await referenced({ needs: to("a") }, { needs: UNSET, likes: BLOCK });
 	const { lab, alpha, beta, recorded } = world;
-	lab.deployments.delete("alpha");
-	const second = await lab.add({ name: "alpha-2", service: "alpha", region: "r1", types: [Thing] });
-	lab.deployments.set("alpha", alpha);
-	lab.changed();
-	await lab.run(second.write(thing("a")));
+	const second = await addSecond(world);
 	await lab.run(beta.write(widget("w", fields)));
 	await lab.pass(3_000);
 	const { needs, likes } = Object.fromEntries(await recorded());
@@ -69,15 +69,9 @@ describe("a field that holds a resource in another deployment than a second one,
 	});
 
 	it("keeps its deployment when a user writes another field before", async () => {
-		const { lab, beta, descriptor, w, second, recorded } = await begun();
-		const stored = await beta.read(w);
-		const { data } = widget("w", { ...fields, note: "changed" });
-		if (stored === undefined || data === undefined) {
-			throw new Error("the widget does not exist");
-		}
-		const resource = { ...stored, generation: newUlid(lab.runtime), data };
-		const put = { op: "put", resource, expectedVersion: stored.version } as const;
-		await lab.run(beta.withDescriptor(descriptor).commit([put], { caller: anyone }));
+		const world = await begun();
+		const { descriptor, second, recorded } = world;
+		await writeAsUser(world, descriptor, { ...fields, note: "changed" });
 		expect((await recorded()).get("likes")).toMatchObject({ deploymentUid: second.info.uid });
 	});
 });

@@ -1,4 +1,5 @@
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { newUlid } from "@plinth/resource";
 import { expect } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
@@ -6,6 +7,7 @@ import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
+import { anyone } from "./anyone.fixture.ts";
 import { Lab, type LabDeployment } from "./lab.fixture.ts";
 import { thing, widget } from "./things.fixture.ts";
 
@@ -43,16 +45,21 @@ export async function referenced(init: Init, rules: Rules = {}) {
 /** A world of these. */
 export type World = Awaited<ReturnType<typeof referenced>>;
 
-/** A restore of alpha has lost `a`, operators keep the references to it, and it is created again. */
-export async function lostAndKept(world: World): Promise<LabDeployment> {
-	const { lab, alpha, beta } = world;
+/** A restore of alpha has lost `a`, and operators keep the references to it. */
+export async function keepLost({ lab, alpha, beta }: World): Promise<LabDeployment> {
 	const restored = await restore(lab, alpha);
 	const { uid } = restored.info;
 	const operators = operatorsOf(lab, beta);
 	const missing = await operators.missing(uid);
-	expect(missing).toHaveLength(1);
+	expect(missing).not.toEqual([]);
 	await operators.settle(uid, Action.KEEP, missing);
-	await lab.run(restored.write(thing("a")));
+	return restored;
+}
+
+/** Like `keepLost`. Then `a` is created again. */
+export async function lostAndKept(world: World): Promise<LabDeployment> {
+	const restored = await keepLost(world);
+	await world.lab.run(restored.write(thing("a")));
 	return restored;
 }
 
@@ -68,6 +75,32 @@ export function nextSchema({ beta }: World, rules: Rules) {
 export async function beginDeletion({ lab, a }: World, alpha: LabDeployment): Promise<void> {
 	await lab.run(alpha.delete(a));
 	expect((await alpha.shadow(a))?.lifecycle).toBe(Lifecycle.DELETING);
+}
+
+/** Registers another deployment with a thing `a` for the same service and region, which is found first from then on. */
+export async function addSecond({ lab, alpha }: World): Promise<LabDeployment> {
+	lab.deployments.delete("alpha");
+	const second = await lab.add({ name: "alpha-2", service: "alpha", region: "r1", types: [Thing] });
+	lab.deployments.set("alpha", alpha);
+	lab.changed();
+	await lab.run(second.write(thing("a")));
+	return second;
+}
+
+/** A user writes the widget through a server of beta with this schema. */
+export async function writeAsUser(
+	{ lab, beta, w }: World,
+	descriptor: ServiceDescriptor,
+	init: Init,
+): Promise<void> {
+	const stored = await beta.read(w);
+	const { data } = widget("w", init);
+	if (stored === undefined || data === undefined) {
+		throw new Error("the widget does not exist");
+	}
+	const resource = { ...stored, generation: newUlid(lab.runtime), data };
+	const put = { op: "put", resource, expectedVersion: stored.version } as const;
+	await lab.run(beta.withDescriptor(descriptor).commit([put], { caller: anyone }));
 }
 
 /** Applies the deletion of what a field of the widget holds, by a server of beta with this schema. */

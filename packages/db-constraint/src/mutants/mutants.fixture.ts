@@ -736,6 +736,20 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "keeps its deployment when its new rule is derived",
 		},
 	},
+	"record a target once for each rule": {
+		rule: "Each field keeps what it holds, also beside another one with the same target and rule.",
+		test: {
+			file: "lab/held-in-two-deployments.test.ts",
+			name: "are recorded each, so that one of them is cleared though a schema has changed the rule of the other one",
+		},
+	},
+	"establish what another field with the rule holds": {
+		rule: "A field that names what another one with its rule holds needs no other deployment.",
+		test: {
+			file: "lab/fields-with-one-target.test.ts",
+			name: "takes its record, though the deployment of the target is down",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {

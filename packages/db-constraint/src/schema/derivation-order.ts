@@ -4,6 +4,7 @@ import type {
 	Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Runtime } from "@plinth/runtime";
+import { fieldOfPath } from "../shadow/field-of-path.ts";
 import { keyString } from "../shadow/resource-key.ts";
 
 /** The items, starting at a random one if they exceed one batch, so that none is always the last. */
@@ -38,7 +39,7 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 
 /** What distinguishes the references of a shadow: the target, the field, and whether the target is missing. */
 function nameOfReference({ path, target, targetUid }: OutgoingReference): string {
-	return `${target && keyString(target)} ${path} ${targetUid === "" ? "missing" : ""}`;
+	return `${target && keyString(target)} ${fieldOfPath(path)} ${targetUid === "" ? "missing" : ""}`;
 }
 
 function nameOfTask({ task }: Task): string {

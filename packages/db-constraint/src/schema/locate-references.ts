@@ -5,8 +5,10 @@ import type {
 	ResourceKey,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { Refused } from "@plinth/storage";
+import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
+import { fieldOfPath } from "../shadow/field-of-path.ts";
 import { displayKey, keyOf, keyString } from "../shadow/resource-key.ts";
 import type { DeclaredReference } from "./service-descriptor.ts";
 
@@ -54,9 +56,12 @@ export function locate(
 	};
 }
 
-/** What distinguishes the references of a resource. The elements of a list are one field. */
-export function nameOfLocated({ path, target, wrongType = "" }: LocatedReference): string {
-	return `${keyString(target)} ${path} ${wrongType}`;
+/** What distinguishes the references of a resource. The elements of a list or of a map are one field. */
+export function nameOfLocated({ path, rule, target, wrongType = "" }: LocatedReference): string {
+	if (isPlanted("record a target once for each rule")) {
+		return `${keyString(target)} ${rule} ${wrongType}`;
+	}
+	return `${keyString(target)} ${fieldOfPath(path)} ${wrongType}`;
 }
 
 /**

@@ -6,5 +6,6 @@
  * - 1: commits assert that no other deployment has taken over from those that they have established references with.
  * - 2: they assert that this deployment has not given up the uid under which they have.
  * - 3: they assert that no other deployment has taken over from those that have said that an owner is valid.
+ * - 4: each field has a record of its own, also where several name one target by one rule.
  */
-export const protocolRevision = 3;
+export const protocolRevision = 4;

@@ -11,6 +11,7 @@ import {
 import type { Clock } from "@plinth/runtime";
 import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
+import { fieldOfPath } from "./field-of-path.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
 import { deployedOf } from "./shadow.ts";
 
@@ -155,7 +156,8 @@ export class RecordedReferences {
 
 	/** The records of a target in one field, by whatever rule. */
 	inField({ path, target }: { readonly path: string; readonly target: KeyLike }): FieldRecords {
-		const all = this.allTo(target).filter((each) => each.path === path);
+		const field = fieldOfPath(path);
+		const all = this.allTo(target).filter((each) => fieldOfPath(each.path) === field);
 		return {
 			established: all.find(({ targetUid }) => targetUid !== ""),
 			missing: all.find(({ targetUid }) => targetUid === ""),
