@@ -57,6 +57,7 @@ export type FaultName =
 	| "forget the deployment of an owner when a flag changes"
 	| "forget the number of a follower that references nothing"
 	| "forget what a restored registry lacks"
+	| "forget what renamed fields hold"
 	| "forget what was lost when a rule changes"
 	| "forget when a shadow is due again"
 	| "free one slot of a pass that has taken several"

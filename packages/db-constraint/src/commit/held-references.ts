@@ -1,6 +1,7 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
+import { fieldOfPath } from "../shadow/field-of-path.ts";
 import type { FieldRecords, RecordedReferences } from "../shadow/recorded-references.ts";
 import { type KeyLike, keyString } from "../shadow/resource-key.ts";
 
@@ -9,13 +10,16 @@ import { type KeyLike, keyString } from "../shadow/resource-key.ts";
  * deployments.
  *
  * Invariant: each field has a record of its own, which stays with it whatever rules a new schema gives to it and to others. A
- * field without a record, which is new, takes that of another one that has its rule: the target is established by that rule.
+ * field without a record is new, or has another name in a new schema: it takes a record whose field the resource no longer has.
+ * If there is none, it takes that of another field that has its rule: the target is established by that rule.
  */
 export class HeldReferences {
 	readonly #recorded: RecordedReferences;
 	readonly #references: () => readonly LocatedReference[];
 	/** The references, by target, computed on first use. */
 	#byTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
+	/** What fields without a record take, by target and rule, computed on first use: thousands of fields may name one target. */
+	readonly #others = new Map<string, FieldRecords>();
 
 	/** @param references - those of the resource by the active schema, as it is planned and as it is stored. */
 	constructor(recorded: RecordedReferences, references: () => readonly LocatedReference[]) {
@@ -58,8 +62,7 @@ export class HeldReferences {
 
 	#recordsOf(reference: LocatedReference): FieldRecords {
 		const own = this.#ownOf(reference);
-		const { established, missing } =
-			own.established === undefined && own.missing === undefined ? this.#ofSame(reference) : own;
+		const { established, missing } = hasNone(own) ? this.#ofOther(reference) : own;
 		// A wrong type never has a target.
 		return reference.wrongType === undefined ? { established, missing } : { missing };
 	}
@@ -74,6 +77,32 @@ export class HeldReferences {
 			return { ...own, established: own.established ?? this.#heldOf(target)[0] };
 		}
 		return own;
+	}
+
+	/** The records for a field without one. */
+	#ofOther(reference: LocatedReference): FieldRecords {
+		const name = `${keyString(reference.target)} ${reference.rule}`;
+		let other = this.#others.get(name);
+		if (other === undefined) {
+			const left = this.#leftBy(reference);
+			other = hasNone(left) ? this.#ofSame(reference) : left;
+			this.#others.set(name, other);
+		}
+		return other;
+	}
+
+	/** The record of a field that the resource no longer has: a new schema may have renamed it, or what contains it. */
+	#leftBy({ rule, target }: LocatedReference): FieldRecords {
+		const all = this.#recorded.allTo(target);
+		if (all.length === 0 || isPlanted("forget what renamed fields hold")) {
+			return {};
+		}
+		const fields = new Set(this.#referencesTo(target).map(({ path }) => fieldOfPath(path)));
+		const left = all.filter(({ path }) => !fields.has(fieldOfPath(path)));
+		const held = left.filter((each) => !isMissing(each));
+		const established = held.find((each) => each.rule === rule);
+		const missing = left.find((each) => isMissing(each) && each.rule === rule);
+		return established || missing ? { established, missing } : { established: held[0] };
 	}
 
 	/** The records of another field with the same target and rule, preferably of one that has the target. */
@@ -98,6 +127,10 @@ export class HeldReferences {
 		this.#byTarget ??= Map.groupBy(this.#references(), (each) => keyString(each.target));
 		return this.#byTarget.get(keyString(target)) ?? [];
 	}
+}
+
+function hasNone({ established, missing }: FieldRecords): boolean {
+	return established === undefined && missing === undefined;
 }
 
 function isMissing({ targetUid }: OutgoingReference): boolean {

@@ -49,7 +49,6 @@ import {
 	deployedOf,
 	mergeRules,
 	newShadow,
-	sameTarget,
 	sourceOf,
 	withoutDeployment,
 	withSource,
@@ -143,6 +142,8 @@ export class ReferencePlan {
 	readonly #released: OutgoingReference[] = [];
 	readonly #handled: string[] = [];
 	readonly #missing: string[] = [];
+	/** The targets that take room in the batch, as `keyString`s, however many fields name each of them. */
+	readonly #batch = new Set<string>();
 	#isMore = false;
 	#established: ReadonlyMap<string, Establishment> = new Map();
 
@@ -247,6 +248,7 @@ export class ReferencePlan {
 			const planned = await this.#planOne(reference, holder);
 			if (planned === "foreign") {
 				this.#foreign.push({ ...(await this.#planForeign(reference, holder)), edit });
+				this.#batch.add(keyString(reference.target));
 			} else if (planned.rule === reference.rule) {
 				outgoing.push(planned);
 			} else {
@@ -450,6 +452,7 @@ export class ReferencePlan {
 			return this.#planAbsent({ path, target, rule }, recorded);
 		}
 		const isGuess = responsible === undefined;
+		this.#batch.add(keyString(target));
 		this.#foreign.push({
 			...{ path, target, rule, deployment, edit, isGuess, isAgain: true, known: recorded },
 			groupVersion: "",
@@ -515,6 +518,7 @@ export class ReferencePlan {
 			}
 			edit.asserted = true;
 			this.#handled.push(text);
+			this.#batch.add(text);
 			return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 		}
 		edit.asserted = true;
@@ -535,6 +539,7 @@ export class ReferencePlan {
 			}
 		}
 		this.#handled.push(text);
+		this.#batch.add(text);
 		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
 	}
 
@@ -667,13 +672,10 @@ export class ReferencePlan {
 		if (this.#derivation?.isMissing?.(target)) {
 			return true;
 		}
-		if (
-			this.#handled.includes(keyString(target)) ||
-			this.#foreign.some((each) => sameTarget(each.target, target))
-		) {
+		if (this.#batch.has(keyString(target))) {
 			return false;
 		}
-		const isFull = this.#handled.length + this.#foreign.length >= derivationBatchSize;
+		const isFull = this.#batch.size >= derivationBatchSize;
 		this.#isMore ||= isFull;
 		return isFull;
 	}

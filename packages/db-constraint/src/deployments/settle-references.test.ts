@@ -4,8 +4,9 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { allowed, type Caller, CallerToken, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
+import { derivationBatchSize } from "../commit/reference-plan.ts";
 import type { LabDeployment } from "../lab/lab.fixture.ts";
-import { thing, to, widget } from "../lab/things.fixture.ts";
+import { thing, thingsInTwoRegions, to, widget } from "../lab/things.fixture.ts";
 import { Action, operatorsOf, restore, startBoth } from "./settling.fixture.ts";
 
 const fields = {
@@ -210,6 +211,33 @@ describe("references without a target", () => {
 		expect(await operators.settle(uid, Action.UNSET, missing)).toEqual(missing.map(() => "GONE"));
 		expect(await dataOf(beta, "w")).toEqual(widget("w", { likes }).data);
 	});
+
+	it.each([1, 2, 3, 4, 5, 6])(
+		"are all looked up, also where two fields name each of a batch (%s)",
+		async (draws) => {
+			const { lab, alpha, far } = await thingsInTwoRegions();
+			const names = Array.from({ length: derivationBatchSize }, (_, at) => `t${at}`);
+			for (const name of names) {
+				await lab.run(far.write(thing(name)));
+			}
+			const likes = names.map((name) => to(name, "r2"));
+			const labels = Object.fromEntries(names.toReversed().map((name) => [name, to(name, "r2")]));
+			for (const fields of [{ likes }, { likes, labels }]) {
+				await lab.run(alpha.write(thing("w", fields)));
+				await lab.pass(3_000);
+			}
+			const restored = await restore(lab, far);
+			const operators = operatorsOf(lab, alpha);
+			const missing = await operators.missing(restored.info.uid);
+			await lab.run(restored.write(thing("t0")));
+			for (let drawn = 0; drawn < draws; drawn++) {
+				lab.runtime.random.next();
+			}
+			const outcomes = await operators.settle(restored.info.uid, Action.UNSET, missing);
+			const back = missing.flatMap(({ target }, at) => (target?.name === "t0" ? outcomes[at] : []));
+			expect(back).toEqual(["GONE", "GONE"]);
+		},
+	);
 
 	it("are left alone if another incarnation was lost since they were listed", async () => {
 		const { lab, beta, operators, restored } = await lost();

@@ -210,9 +210,10 @@ class HolderSettlement {
 
 	/** Resolves those of the references whose targets are back. All are looked up: one commit has only so many. */
 	async #lookUpTargets(holder: ResourceKey): Promise<void> {
-		const targets = this.#references.flatMap(({ target, isOwner }) =>
+		const named = this.#references.flatMap(({ target, isOwner }) =>
 			target === undefined || isOwner ? [] : keyString(target),
 		);
+		const targets = [...new Set(named)];
 		for (let at = 0; at < targets.length; at += derivationBatchSize) {
 			const some = new Set(targets.slice(at, at + derivationBatchSize));
 			await deriveReferences(this.#context, nameOfKey(holder), {

@@ -1,5 +1,6 @@
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { describe, expect, it } from "vitest";
+import { restore } from "../deployments/settling.fixture.ts";
 import { nameOf } from "../simulation/trace-format.fixture.ts";
 import {
 	addSecond,
@@ -194,6 +195,16 @@ describe("what a field has lost, and operators have decided to keep", () => {
 		const after = [...(await world.recorded()).values()];
 		expect(after).toMatchObject([{ path: "needs", rule: BLOCK, missing: before?.missing }]);
 	});
+});
+
+it("fields that have lost one target have one task to look it up", async () => {
+	const world = await referenced(all, { needs: UNSET, belongs_to: UNSET, likes: UNSET });
+	const { lab, alpha, beta, w } = world;
+	await restore(lab, alpha);
+	await lab.pass(600_000);
+	const { outgoing = [], tasks = [] } = (await beta.shadow(w)) ?? {};
+	expect(outgoing.map(({ targetUid }) => targetUid)).toEqual(["", "", ""]);
+	expect(tasks.map(({ task }) => task.case)).toEqual(["resolve"]);
 });
 
 it("the entries of a map with one target have one record, which is of any of them", async () => {

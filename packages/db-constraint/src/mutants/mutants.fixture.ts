@@ -750,6 +750,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "takes its record, though the deployment of the target is down",
 		},
 	},
+	"forget what renamed fields hold": {
+		rule: "A field that a new schema renames holds what it held.",
+		test: {
+			file: "lab/renamed-fields.test.ts",
+			name: "holds its target when a user writes something else before it is derived",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {

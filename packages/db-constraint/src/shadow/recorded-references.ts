@@ -89,7 +89,7 @@ export function recordEstablished(
 }
 
 /**
- * The shadow with more references. Each target has at most one task to confirm it.
+ * The shadow with more references. Each target has at most one task to confirm it, and one to look it up.
  *
  * @param isConfirmed - whether the references get tasks to confirm them. If not, their targets have none afterwards.
  */
@@ -98,15 +98,17 @@ export function withRecords(
 	records: readonly PlannedRecord[],
 	isConfirmed: boolean,
 ): Shadow {
-	const tasks = new Map<string | Task, Task>(
-		shadow.tasks.map((task) => [confirmedTarget(task) ?? task, task]),
-	);
-	for (const { reference, task } of records) {
-		if (task !== undefined) {
-			tasks.delete(textOf(reference.target));
-			if (isConfirmed || task.task.case !== "confirm") {
-				tasks.set(confirmedTarget(task) ?? task, task);
-			}
+	const tasks = new Map(shadow.tasks.map((task) => [nameOfTask(task), task]));
+	const added = records.flatMap(({ task }) => task ?? []);
+	for (const task of added.filter(({ task: { case: kind } }) => kind === "resolve")) {
+		tasks.delete(`confirm ${targetOf(task)}`);
+		tasks.set(nameOfTask(task), task);
+	}
+	// Another field may hold the target elsewhere.
+	for (const task of added.filter(({ task: { case: kind } }) => kind === "confirm")) {
+		tasks.delete(nameOfTask(task));
+		if (isConfirmed) {
+			tasks.set(nameOfTask(task), task);
 		}
 	}
 	return {
@@ -116,9 +118,13 @@ export function withRecords(
 	};
 }
 
-/** The target that a task confirms. */
-function confirmedTarget({ task }: Task): string | undefined {
-	return task.case === "confirm" ? textOf(task.value.target) : undefined;
+/** What distinguishes the tasks of a shadow: each target has at most one of each kind. */
+function nameOfTask(task: Task): string {
+	return `${task.task.case} ${targetOf(task)}`;
+}
+
+function targetOf({ task }: Task): string {
+	return task.case === "confirm" || task.case === "resolve" ? textOf(task.value.target) : "";
 }
 
 function textOf(target: KeyLike | undefined): string {
@@ -144,9 +150,17 @@ export interface FieldRecords {
  */
 export class RecordedReferences {
 	readonly #byTarget: ReadonlyMap<string, readonly OutgoingReference[]>;
+	/** By target and field. */
+	readonly #byField = new Map<string, MutableFieldRecords>();
 
 	constructor(outgoing: readonly OutgoingReference[]) {
 		this.#byTarget = Map.groupBy(outgoing, ({ target }) => textOf(target));
+		for (const each of outgoing) {
+			const name = `${textOf(each.target)} ${fieldOfPath(each.path)}`;
+			const records = this.#byField.get(name) ?? {};
+			this.#byField.set(name, records);
+			records[each.targetUid === "" ? "missing" : "established"] ??= each;
+		}
 	}
 
 	/** The records of a target, of all fields. */
@@ -156,11 +170,8 @@ export class RecordedReferences {
 
 	/** The records of a target in one field, by whatever rule. */
 	inField({ path, target }: { readonly path: string; readonly target: KeyLike }): FieldRecords {
-		const field = fieldOfPath(path);
-		const all = this.allTo(target).filter((each) => fieldOfPath(each.path) === field);
-		return {
-			established: all.find(({ targetUid }) => targetUid !== ""),
-			missing: all.find(({ targetUid }) => targetUid === ""),
-		};
+		return this.#byField.get(`${keyString(target)} ${fieldOfPath(path)}`) ?? {};
 	}
 }
+
+type MutableFieldRecords = { -readonly [key in keyof FieldRecords]: FieldRecords[key] };

@@ -55,8 +55,8 @@ export function derivedBy(
 }
 
 /**
- * What a reference was before, perhaps by another rule: that of its field. A field that is new takes that of another one with
- * its rule, preferably of one that has the target.
+ * What a reference was before, perhaps by another rule: that of its field. A field that is new takes that of a field which is
+ * none any longer, as if a new schema had renamed it, or that of another one with its rule. One that has the target comes first.
  *
  * @param all - the references of the resource by the schema of `held`, those before included.
  */
@@ -70,9 +70,18 @@ export function heldBefore(
 	if (own !== undefined) {
 		return own;
 	}
-	const paths = all.flatMap((each) => (each.text === text && each.rule === rule ? each.path : []));
-	const ofSame = paths.flatMap((other) => sameTarget.find((each) => each.path === other) ?? []);
-	return ofSame.find(isResolved) ?? ofSame[0];
+	const fields = all.filter((each) => each.text === text);
+	const left = sameTarget.filter((each) => fields.every((field) => field.path !== each.path));
+	const same = fields.flatMap((field) =>
+		field.rule === rule ? (sameTarget.find((each) => each.path === field.path) ?? []) : [],
+	);
+	return (
+		firstOf(left.filter((each) => each.rule === rule)) ?? left.find(isResolved) ?? firstOf(same)
+	);
+}
+
+function firstOf(references: readonly TrackedReference[]): TrackedReference | undefined {
+	return references.find(isResolved) ?? references[0];
 }
 
 /** Whether it is known which incarnation a reference has. */
