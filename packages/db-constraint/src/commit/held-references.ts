@@ -1,6 +1,6 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
-import type { LocatedReference } from "../schema/locate-references.ts";
+import { type LocatedReference, nameOfLocated } from "../schema/locate-references.ts";
 import { fieldOfPath } from "../shadow/field-of-path.ts";
 import type { FieldRecords, RecordedReferences } from "../shadow/recorded-references.ts";
 import { type KeyLike, keyString } from "../shadow/resource-key.ts";
@@ -10,21 +10,32 @@ import { type KeyLike, keyString } from "../shadow/resource-key.ts";
  * deployments.
  *
  * Invariant: each field has a record of its own, which stays with it whatever rules a new schema gives to it and to others. A
- * field without a record is new, or has another name in a new schema: it takes a record whose field the resource no longer has.
- * If there is none, it takes that of another field that has its rule: the target is established by that rule.
+ * field without a record that a new schema has made, perhaps by renaming another one, takes a record whose field the resource
+ * no longer has. Otherwise it takes that of another field that has its rule: the target is established by that rule.
  */
 export class HeldReferences {
 	readonly #recorded: RecordedReferences;
-	readonly #references: () => readonly LocatedReference[];
-	/** The references, by target, computed on first use. */
+	readonly #planned: () => readonly LocatedReference[];
+	readonly #stored: (() => readonly LocatedReference[]) | undefined;
+	/** The references that are planned and those that are stored, by target, computed on first use. */
 	#byTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
+	/** Those that are stored, as `nameOfLocated`, computed on first use. */
+	#storedNames: ReadonlySet<string> | undefined;
 	/** What fields without a record take, by target and rule, computed on first use: thousands of fields may name one target. */
 	readonly #others = new Map<string, FieldRecords>();
 
-	/** @param references - those of the resource by the active schema, as it is planned and as it is stored. */
-	constructor(recorded: RecordedReferences, references: () => readonly LocatedReference[]) {
+	/**
+	 * @param planned - the references of the resource by the active schema, as it is planned.
+	 * @param stored - the same, as it is stored, if it is written: what a write adds is no field that a schema has renamed.
+	 */
+	constructor(
+		recorded: RecordedReferences,
+		planned: () => readonly LocatedReference[],
+		stored?: () => readonly LocatedReference[],
+	) {
 		this.#recorded = recorded;
-		this.#references = references;
+		this.#planned = planned;
+		this.#stored = stored;
 	}
 
 	/** The record of what a reference holds, by its rule or by that of an earlier schema. */
@@ -81,14 +92,23 @@ export class HeldReferences {
 
 	/** The records for a field without one. */
 	#ofOther(reference: LocatedReference): FieldRecords {
-		const name = `${keyString(reference.target)} ${reference.rule}`;
+		const isAdded = this.#isAdded(reference);
+		const name = `${keyString(reference.target)} ${reference.rule} ${isAdded}`;
 		let other = this.#others.get(name);
 		if (other === undefined) {
-			const left = this.#leftBy(reference);
+			const left = isAdded ? {} : this.#leftBy(reference);
 			other = hasNone(left) ? this.#ofSame(reference) : left;
 			this.#others.set(name, other);
 		}
 		return other;
+	}
+
+	#isAdded(reference: LocatedReference): boolean {
+		if (this.#stored === undefined) {
+			return false;
+		}
+		this.#storedNames ??= new Set(this.#stored().map(nameOfLocated));
+		return !this.#storedNames.has(nameOfLocated(reference));
 	}
 
 	/** The record of a field that the resource no longer has: a new schema may have renamed it, or what contains it. */
@@ -124,7 +144,9 @@ export class HeldReferences {
 	}
 
 	#referencesTo(target: KeyLike): readonly LocatedReference[] {
-		this.#byTarget ??= Map.groupBy(this.#references(), (each) => keyString(each.target));
+		this.#byTarget ??= Map.groupBy([...this.#planned(), ...(this.#stored?.() ?? [])], (each) =>
+			keyString(each.target),
+		);
 		return this.#byTarget.get(keyString(target)) ?? [];
 	}
 }

@@ -22,9 +22,9 @@ export function referencesOf(
 			return { path, target, text: keyString(target), rule, uid: "" };
 		});
 	const references = locate(stored);
-	const all = before === undefined ? [] : [...references, ...locate(before.resource)];
+	const named = before === undefined ? [] : locate(before.resource);
 	return references.map((held) => {
-		const known = before && heldBefore(held, before.references, all);
+		const known = before && heldBefore(held, before.references, references, named);
 		return known?.rule === held.rule ? { ...known, path: held.path } : held;
 	});
 }
@@ -44,7 +44,7 @@ export function derivedBy(
 	const { deployment, resource, references: before } = tracked;
 	const all = referencesOf(deployment, schema, resource, tracked);
 	const references = all.map((held) => {
-		const earlier = isResolved(held) ? undefined : heldBefore(held, before, all);
+		const earlier = isResolved(held) ? undefined : heldBefore(held, before, all, all);
 		if (earlier === undefined) {
 			return held;
 		}
@@ -55,23 +55,29 @@ export function derivedBy(
 }
 
 /**
- * What a reference was before, perhaps by another rule: that of its field. A field that is new takes that of a field which is
- * none any longer, as if a new schema had renamed it, or that of another one with its rule. One that has the target comes first.
+ * What a reference was before, perhaps by another rule: that of its field. A field that a schema has made takes that of a field
+ * which is none any longer, as if it were renamed. Otherwise it takes that of another one with its rule. One that has the target
+ * comes first.
  *
- * @param all - the references of the resource by the schema of `held`, those before included.
+ * @param references - those of the resource by the schema of `held`.
+ * @param named - the same before the write.
  */
 export function heldBefore(
 	{ path, text, rule }: TrackedReference,
 	before: readonly TrackedReference[],
-	all: readonly TrackedReference[],
+	references: readonly TrackedReference[],
+	named: readonly TrackedReference[],
 ): TrackedReference | undefined {
 	const sameTarget = before.filter((each) => each.text === text);
 	const own = sameTarget.find((each) => each.path === path);
 	if (own !== undefined) {
 		return own;
 	}
-	const fields = all.filter((each) => each.text === text);
-	const left = sameTarget.filter((each) => fields.every((field) => field.path !== each.path));
+	const isMade = named.some((each) => each.text === text && each.path === path);
+	const fields = [...references, ...named].filter((each) => each.text === text);
+	const left = isMade
+		? sameTarget.filter((each) => fields.every((field) => field.path !== each.path))
+		: [];
 	const same = fields.flatMap((field) =>
 		field.rule === rule ? (sameTarget.find((each) => each.path === field.path) ?? []) : [],
 	);

@@ -74,8 +74,8 @@ export class LeftReferences {
 
 	/** The reference of the schema before whose incarnation one has. */
 	#heldBefore(held: TrackedReference): TrackedReference | undefined {
-		const all = [...this.#named, ...this.#after.references];
-		const earlier = heldBefore(held, this.#before.references, all);
+		const { references } = this.#after;
+		const earlier = heldBefore(held, this.#before.references, references, this.#named);
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 
