@@ -130,6 +130,7 @@ export type FaultName =
 	| "take a report to a former uid for one to the next"
 	| "take a restored registry for a complete one"
 	| "take references for established under another uid"
+	| "take fields that users add for renamed ones"
 	| "take the record of a field by its former rule"
 	| "take the record of a server as it was a while ago"
 	| "take the types of an earlier schema of a follower"

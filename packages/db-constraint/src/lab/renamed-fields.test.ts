@@ -90,6 +90,19 @@ describe("a field that a new schema renames", () => {
 		expect(await recordsOf(world)).toMatchObject([{ path: "requires", targetUid: /./ }]);
 	});
 
+	it("is no field that a user adds: that references the target anew", async () => {
+		const world = await referenced({ needs: to("a") }, { needs: BLOCK, likes: BLOCK });
+		const { lab, alpha } = world;
+		const { descriptor, pass } = nextSchema(world, { needs: undefined, likes: BLOCK });
+		await lab.run(pass.begin());
+		alpha.crash();
+		const written = writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
+		await expect(written).rejects.toThrow("can't be reached");
+		await lab.run(alpha.start());
+		await writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
+		expect(await recordsOf(world)).toMatchObject([{ path: "likes", targetUid: /./ }]);
+	});
+
 	it("is cleared by a deletion that has begun before", async () => {
 		const world = await referenced({ needs: to("a") }, { needs: UNSET });
 		const { lab, alpha, a } = world;

@@ -757,6 +757,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "holds its target when a user writes something else before it is derived",
 		},
 	},
+	"take fields that users add for renamed ones": {
+		rule: "A field that a user adds references its target anew.",
+		test: {
+			file: "lab/renamed-fields.test.ts",
+			name: "is no field that a user adds: that references the target anew",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {
