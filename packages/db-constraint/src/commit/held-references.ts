@@ -119,10 +119,9 @@ export class HeldReferences {
 		}
 		const fields = new Set(this.#referencesTo(target).map(({ path }) => fieldOfPath(path)));
 		const left = all.filter(({ path }) => !fields.has(fieldOfPath(path)));
-		const held = left.filter((each) => !isMissing(each));
-		const established = held.find((each) => each.rule === rule);
-		const missing = left.find((each) => isMissing(each) && each.rule === rule);
-		return established || missing ? { established, missing } : { established: held[0] };
+		const ofRule = left.filter((each) => each.rule === rule);
+		const records = ofRule.length > 0 ? ofRule : left;
+		return { established: records.find(isHeld), missing: records.find(isMissing) };
 	}
 
 	/** The records of another field with the same target and rule, preferably of one that has the target. */
@@ -140,7 +139,7 @@ export class HeldReferences {
 
 	/** The records of a target that have it, of all fields. */
 	#heldOf(target: KeyLike): readonly OutgoingReference[] {
-		return this.#recorded.allTo(target).filter((each) => !isMissing(each));
+		return this.#recorded.allTo(target).filter(isHeld);
 	}
 
 	#referencesTo(target: KeyLike): readonly LocatedReference[] {
@@ -153,6 +152,10 @@ export class HeldReferences {
 
 function hasNone({ established, missing }: FieldRecords): boolean {
 	return established === undefined && missing === undefined;
+}
+
+function isHeld({ targetUid }: OutgoingReference): boolean {
+	return targetUid !== "";
 }
 
 function isMissing({ targetUid }: OutgoingReference): boolean {

@@ -311,20 +311,20 @@ export class ReferencePlan {
 		const tasks = shadow.tasks.filter(
 			({ task }) => task.case === "confirm" && isLeft(task.value.target),
 		);
-		const missing = new Map(
+		const lookUps = new Map(
 			outgoing.flatMap(({ target, targetUid }) =>
 				target === undefined || targetUid !== "" ? [] : [[keyString(target), target] as const],
 			),
 		);
-		tasks.push(...[...missing.values()].map(resolveTask));
 		const [first] = earlier;
 		if (
 			first?.target !== undefined &&
 			!isPlanted("leave rules of an earlier schema without a task")
 		) {
 			// One is enough: it derives all references, and the shadow of thousands has no room for one each.
-			tasks.push(resolveTask(first.target));
+			lookUps.set(keyString(first.target), first.target);
 		}
+		tasks.push(...[...lookUps.values()].map(resolveTask));
 		// Other resources of this commit may have added sources to the planned shadow meanwhile.
 		const { sources } = edit.next ?? shadow;
 		edit.next = { ...shadow, sources, outgoing: [...outgoing], metaOwners, tasks };

@@ -17,6 +17,8 @@ import {
 } from "./shared-targets.fixture.ts";
 import { oneDeployment, thing, to, widget } from "./things.fixture.ts";
 
+const someUid: unknown = expect.stringMatching(/./);
+
 const { BLOCK, CASCADE, UNSET } = OnDelete;
 const never = new AbortController().signal;
 const all = { needs: to("a"), belongsTo: to("a"), likes: [to("a")] };
@@ -77,7 +79,7 @@ describe("fields that hold one target, whose rules a new schema changes", () => 
 			expect((await recorded()).get(path)?.targetUid).not.toBe("");
 			await beginDeletion(world, alpha);
 			await lab.run(pass.complete(never));
-			expect((await recorded()).get(path)).toMatchObject({ rule: BLOCK, targetUid: /./ });
+			expect((await recorded()).get(path)).toMatchObject({ rule: BLOCK, targetUid: someUid });
 			await world.restartBeta(types);
 			await lab.pass(600_000);
 			expect(await alpha.read(a)).toBeDefined();
@@ -187,7 +189,7 @@ describe("what a field has lost, and operators have decided to keep", () => {
 		const world = await referenced(init, { needs: UNSET, likes: UNSET });
 		await keepLost(world);
 		const before = (await world.recorded()).get("needs");
-		expect(before).toMatchObject({ missing: { isKept: true, uid: /./ } });
+		expect(before).toMatchObject({ missing: { isKept: true, uid: someUid } });
 		const { descriptor, pass } = nextSchema(world, { needs: BLOCK, likes: BLOCK });
 		await world.lab.run(pass.begin());
 		await writeAsUser(world, descriptor, { needs: to("a") });
@@ -213,10 +215,10 @@ it("the entries of a map with one target have one record, which is of any of the
 	const recorded = async () => (await alpha.shadow(id("w")))?.outgoing ?? [];
 	for (const key of ["x", "y"]) {
 		await lab.run(alpha.write(thing("w", { labels: { x: to("a"), [key]: to("a") } })));
-		expect(await recorded()).toMatchObject([{ path: `labels["${key}"]`, targetUid: /./ }]);
+		expect(await recorded()).toMatchObject([{ path: `labels["${key}"]`, targetUid: someUid }]);
 	}
 	await lab.run(alpha.write(thing("w", { labels: { x: to("a") } })));
-	expect(await recorded()).toMatchObject([{ path: 'labels["x"]', targetUid: /./ }]);
+	expect(await recorded()).toMatchObject([{ path: 'labels["x"]', targetUid: someUid }]);
 	await lab.run(alpha.write(thing("w", { labels: { x: to("a"), z: to("a") } })));
 	await lab.run(alpha.delete(id("a")));
 	await lab.pass(3_000);

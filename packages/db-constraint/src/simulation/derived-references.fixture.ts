@@ -81,9 +81,7 @@ export function heldBefore(
 	const same = fields.flatMap((field) =>
 		field.rule === rule ? (sameTarget.find((each) => each.path === field.path) ?? []) : [],
 	);
-	return (
-		firstOf(left.filter((each) => each.rule === rule)) ?? left.find(isResolved) ?? firstOf(same)
-	);
+	return firstOf(left.filter((each) => each.rule === rule)) ?? firstOf(left) ?? firstOf(same);
 }
 
 function firstOf(references: readonly TrackedReference[]): TrackedReference | undefined {
