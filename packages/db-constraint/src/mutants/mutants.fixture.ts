@@ -758,10 +758,10 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		},
 	},
 	"take fields that users add for renamed ones": {
-		rule: "A field that a user adds references its target anew.",
+		rule: "The target of a field that a user adds is established.",
 		test: {
 			file: "lab/renamed-fields.test.ts",
-			name: "is no field that a user adds: that references the target anew",
+			name: "is no field that a user adds, whose target is established",
 		},
 	},
 	"take what another field holds": {
