@@ -15,11 +15,13 @@ import { type KeyLike, keyString } from "../shadow/resource-key.ts";
  */
 export class HeldReferences {
 	readonly #recorded: RecordedReferences;
-	readonly #planned: () => readonly LocatedReference[];
+	readonly #planned: readonly LocatedReference[];
 	readonly #stored: (() => readonly LocatedReference[]) | undefined;
 	/** The references that are planned and those that are stored, by target, computed on first use. */
 	#byTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
-	/** Those that are stored, as `nameOfLocated`, computed on first use. */
+	/** Those that are planned, as `nameOfLocated`, computed on first use. */
+	#plannedNames: ReadonlySet<string> | undefined;
+	/** Those that are stored, likewise. */
 	#storedNames: ReadonlySet<string> | undefined;
 	/** What fields without a record take, by target and rule, computed on first use: thousands of fields may name one target. */
 	readonly #others = new Map<string, FieldRecords>();
@@ -30,7 +32,7 @@ export class HeldReferences {
 	 */
 	constructor(
 		recorded: RecordedReferences,
-		planned: () => readonly LocatedReference[],
+		planned: readonly LocatedReference[],
 		stored?: () => readonly LocatedReference[],
 	) {
 		this.#recorded = recorded;
@@ -97,7 +99,7 @@ export class HeldReferences {
 		let other = this.#others.get(name);
 		if (other === undefined) {
 			const left = isAdded ? {} : this.#leftBy(reference);
-			other = hasNone(left) ? this.#ofSame(reference) : left;
+			other = hasNone(left) ? this.#ofSame(reference, isAdded) : left;
 			this.#others.set(name, other);
 		}
 		return other;
@@ -111,29 +113,37 @@ export class HeldReferences {
 		return !this.#storedNames.has(nameOfLocated(reference));
 	}
 
+	#isPlanned(reference: LocatedReference): boolean {
+		this.#plannedNames ??= new Set(this.#planned.map(nameOfLocated));
+		return this.#plannedNames.has(nameOfLocated(reference));
+	}
+
 	/** The record of a field that the resource no longer has: a new schema may have renamed it, or what contains it. */
 	#leftBy({ rule, target }: LocatedReference): FieldRecords {
-		const all = this.#recorded.allTo(target);
-		if (all.length === 0 || isPlanted("forget what renamed fields hold")) {
+		if (isPlanted("forget what renamed fields hold")) {
 			return {};
 		}
 		const fields = new Set(this.#referencesTo(target).map(({ path }) => fieldOfPath(path)));
-		const left = all.filter(({ path }) => !fields.has(fieldOfPath(path)));
+		const left = this.#recorded.allTo(target).filter(({ path }) => !fields.has(fieldOfPath(path)));
 		const ofRule = left.filter((each) => each.rule === rule);
 		const records = ofRule.length > 0 ? ofRule : left;
 		return { established: records.find(isHeld), missing: records.find(isMissing) };
 	}
 
-	/** The records of another field with the same target and rule, preferably of one that has the target. */
-	#ofSame({ rule, target }: LocatedReference): FieldRecords {
+	/**
+	 * The records of another field with the same target and rule, preferably of one that has the target. What that has lost, and
+	 * the decision to keep it, is no matter of a field that the write adds, unless it takes the place of the other one.
+	 */
+	#ofSame({ rule, target }: LocatedReference, isAdded: boolean): FieldRecords {
 		if (isPlanted("establish what another field with the rule holds")) {
 			return {};
 		}
-		const records = this.#referencesTo(target)
-			.filter((each) => each.rule === rule)
-			.map((each) => this.#recorded.inField(each));
+		const same = this.#referencesTo(target).filter((each) => each.rule === rule);
+		const lost = isAdded ? same.filter((each) => !this.#isPlanned(each)) : same;
 		return (
-			records.find(({ established }) => established) ?? records.find(({ missing }) => missing) ?? {}
+			same.map((each) => this.#recorded.inField(each)).find(({ established }) => established) ??
+			lost.map((each) => this.#recorded.inField(each)).find(({ missing }) => missing) ??
+			{}
 		);
 	}
 
@@ -143,7 +153,7 @@ export class HeldReferences {
 	}
 
 	#referencesTo(target: KeyLike): readonly LocatedReference[] {
-		this.#byTarget ??= Map.groupBy([...this.#planned(), ...(this.#stored?.() ?? [])], (each) =>
+		this.#byTarget ??= Map.groupBy([...this.#planned, ...(this.#stored?.() ?? [])], (each) =>
 			keyString(each.target),
 		);
 		return this.#byTarget.get(keyString(target)) ?? [];

@@ -3,8 +3,7 @@ import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { locate, locateReferences, nameOfLocated } from "../schema/locate-references.ts";
 import type { DeclaredReference } from "../schema/service-descriptor.ts";
-import { RecordedReferences } from "../shadow/recorded-references.ts";
-import { keyString } from "../shadow/resource-key.ts";
+import { RecordedReferences, targetOf } from "../shadow/recorded-references.ts";
 import { HeldReferences } from "./held-references.ts";
 
 /**
@@ -23,11 +22,11 @@ export function recordsOfFields(
 ): (field: DeclaredReference) => OutgoingReference | undefined {
 	const wanted = new Set(records);
 	// The others of thousands say nothing of these.
-	const targets = new Set([...wanted].map(textOf));
-	const hasTarget = (each: Targeting) => targets.has(textOf(each));
+	const targets = new Set([...wanted].map(targetOf));
+	const hasTarget = (each: Pick<OutgoingReference, "target">) => targets.has(targetOf(each));
 	const recorded = new RecordedReferences(shadow.outgoing.filter(hasTarget));
 	const references = locateReferences(context, resource).filter(hasTarget);
-	const held = new HeldReferences(recorded, () => references);
+	const held = new HeldReferences(recorded, references);
 	const found = new Map(
 		references.map((each) => [nameOfLocated(each), held.recordOf(each) ?? held.lostOf(each)]),
 	);
@@ -35,10 +34,4 @@ export function recordsOfFields(
 		const record = found.get(nameOfLocated(locate(context, field)));
 		return record !== undefined && wanted.has(record) ? record : undefined;
 	};
-}
-
-type Targeting = Pick<OutgoingReference, "target">;
-
-function textOf({ target }: Targeting): string {
-	return target === undefined ? "" : keyString(target);
 }

@@ -31,7 +31,9 @@ export class ReferenceAuthorization {
 	readonly #stored: Resource | undefined;
 	readonly #tenancy: TenancyLike;
 	readonly #decisions = new Map<string, Decision>();
-	/** The references of the stored resource, by target and rule, computed on first use. */
+	/** The references of the stored resource, computed on first use. */
+	#located: readonly LocatedReference[] | undefined;
+	/** The same, by target and rule. */
 	#named: ReadonlySet<string> | undefined;
 
 	constructor(
@@ -66,7 +68,9 @@ export class ReferenceAuthorization {
 
 	/** The references of the stored resource, by the active schema. */
 	get stored(): readonly LocatedReference[] {
-		return this.#stored === undefined ? [] : locateReferences(this.#context, this.#stored);
+		this.#located ??=
+			this.#stored === undefined ? [] : locateReferences(this.#context, this.#stored);
+		return this.#located;
 	}
 
 	/** Whether the stored resource has the reference, by the active schema. */

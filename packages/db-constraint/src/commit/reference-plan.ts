@@ -242,11 +242,7 @@ export class ReferencePlan {
 			}
 		}
 		const recorded = new RecordedReferences(shadow.outgoing);
-		const held = new HeldReferences(
-			recorded,
-			() => located,
-			stored && (() => authorization.stored),
-		);
+		const held = new HeldReferences(recorded, located, stored && (() => authorization.stored));
 		const holder = { held, authorization };
 		for (const reference of this.#inOrder(located, unlocated, holder)) {
 			const planned = await this.#planOne(reference, holder);

@@ -184,6 +184,16 @@ describe("what a field has lost, and operators have decided to keep", () => {
 		expect(belongs_to).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
 	});
 
+	it("is not what a field has lost that a user adds", async () => {
+		const world = await referenced({ needs: to("a") }, { needs: UNSET, likes: UNSET });
+		await keepLost(world);
+		const { descriptor } = world.beta.current.constraints.context;
+		await writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
+		const { needs, likes } = Object.fromEntries(await world.recorded());
+		expect(needs).toMatchObject({ missing: { isKept: true } });
+		expect(likes).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
+	});
+
 	it("stays kept if a user removes another field of the same rule, after that has changed", async () => {
 		const init = { needs: to("a"), likes: [to("a")] };
 		const world = await referenced(init, { needs: UNSET, likes: UNSET });

@@ -96,7 +96,7 @@ describe("a field that a new schema renames", () => {
 		expect(await recordsOf(world)).toMatchObject([{ path: "requires", targetUid: someUid }]);
 	});
 
-	it("is no field that a user adds, whose target is established", async () => {
+	it("is told from a field that a user adds, whose target is established", async () => {
 		const world = await referenced({ needs: to("a") }, { needs: BLOCK, likes: BLOCK });
 		const { lab, alpha } = world;
 		const { descriptor, pass } = nextSchema(world, { needs: undefined, likes: BLOCK });

@@ -761,7 +761,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "The target of a field that a user adds is established.",
 		test: {
 			file: "lab/renamed-fields.test.ts",
-			name: "is no field that a user adds, whose target is established",
+			name: "is told from a field that a user adds, whose target is established",
 		},
 	},
 	"take what another field holds": {

@@ -5,7 +5,7 @@ import type {
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Runtime } from "@plinth/runtime";
 import { fieldOfPath } from "../shadow/field-of-path.ts";
-import { keyString } from "../shadow/resource-key.ts";
+import { nameOfTask, targetOf } from "../shadow/recorded-references.ts";
 
 /** The items, starting at a random one if they exceed one batch, so that none is always the last. */
 export function rotated<T>(
@@ -39,10 +39,5 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 
 /** What distinguishes the references of a shadow: the target, the field, and whether the target is missing. */
 function nameOfReference({ path, target, targetUid }: OutgoingReference): string {
-	return `${target && keyString(target)} ${fieldOfPath(path)} ${targetUid === "" ? "missing" : ""}`;
-}
-
-function nameOfTask({ task }: Task): string {
-	const target = task.case === "confirm" || task.case === "resolve" ? task.value.target : undefined;
-	return `${task.case} ${target && keyString(target)}`;
+	return `${targetOf({ target })} ${fieldOfPath(path)} ${targetUid === "" ? "missing" : ""}`;
 }

@@ -99,16 +99,20 @@ export function withRecords(
 	isConfirmed: boolean,
 ): Shadow {
 	const tasks = new Map(shadow.tasks.map((task) => [nameOfTask(task), task]));
-	const added = records.flatMap(({ task }) => task ?? []);
-	for (const task of added.filter(({ task: { case: kind } }) => kind === "resolve")) {
-		tasks.delete(`confirm ${targetOf(task)}`);
-		tasks.set(nameOfTask(task), task);
-	}
-	// Another field may hold the target elsewhere.
-	for (const task of added.filter(({ task: { case: kind } }) => kind === "confirm")) {
-		tasks.delete(nameOfTask(task));
-		if (isConfirmed) {
+	const isMissing = ({ reference }: PlannedRecord) => reference.targetUid === "";
+	for (const { reference, task } of records.filter(isMissing)) {
+		tasks.delete(`confirm ${targetOf(reference)}`);
+		if (task !== undefined) {
 			tasks.set(nameOfTask(task), task);
+		}
+	}
+	// Another field may hold a target that one has lost.
+	for (const { task } of records.filter((each) => !isMissing(each))) {
+		if (task !== undefined) {
+			tasks.delete(nameOfTask(task));
+			if (isConfirmed) {
+				tasks.set(nameOfTask(task), task);
+			}
 		}
 	}
 	return {
@@ -119,15 +123,13 @@ export function withRecords(
 }
 
 /** What distinguishes the tasks of a shadow: each target has at most one of each kind. */
-function nameOfTask(task: Task): string {
-	return `${task.task.case} ${targetOf(task)}`;
+export function nameOfTask({ task }: Task): string {
+	const target = task.case === "confirm" || task.case === "resolve" ? task.value : {};
+	return `${task.case} ${targetOf(target)}`;
 }
 
-function targetOf({ task }: Task): string {
-	return task.case === "confirm" || task.case === "resolve" ? textOf(task.value.target) : "";
-}
-
-function textOf(target: KeyLike | undefined): string {
+/** The target of a reference, as `keyString`; empty if it has none. */
+export function targetOf({ target }: { readonly target?: KeyLike | undefined }): string {
 	return target === undefined ? "" : keyString(target);
 }
 
@@ -154,9 +156,9 @@ export class RecordedReferences {
 	readonly #byField = new Map<string, MutableFieldRecords>();
 
 	constructor(outgoing: readonly OutgoingReference[]) {
-		this.#byTarget = Map.groupBy(outgoing, ({ target }) => textOf(target));
+		this.#byTarget = Map.groupBy(outgoing, targetOf);
 		for (const each of outgoing) {
-			const name = `${textOf(each.target)} ${fieldOfPath(each.path)}`;
+			const name = `${targetOf(each)} ${fieldOfPath(each.path)}`;
 			const records = this.#byField.get(name) ?? {};
 			this.#byField.set(name, records);
 			records[each.targetUid === "" ? "missing" : "established"] ??= each;
