@@ -23,6 +23,7 @@ export type FaultName =
 	| "confirm all references that are established again"
 	| "continue a pass after another schema was active"
 	| "control shadows only until the version is switched"
+	| "copy what another field has lost to one that users add"
 	| "count references of resources that are irrevocably deleted"
 	| "count the report of a restored registry itself"
 	| "decide no without changing the guard"

@@ -139,7 +139,8 @@ export class HeldReferences {
 			return {};
 		}
 		const same = this.#referencesTo(target).filter((each) => each.rule === rule);
-		const lost = isAdded ? same.filter((each) => !this.#isPlanned(each)) : same;
+		const isOwn = isAdded && !isPlanted("copy what another field has lost to one that users add");
+		const lost = isOwn ? same.filter((each) => !this.#isPlanned(each)) : same;
 		return (
 			same.map((each) => this.#recorded.inField(each)).find(({ established }) => established) ??
 			lost.map((each) => this.#recorded.inField(each)).find(({ missing }) => missing) ??

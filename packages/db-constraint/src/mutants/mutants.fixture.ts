@@ -764,6 +764,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "is told from a field that a user adds, whose target is established",
 		},
 	},
+	"copy what another field has lost to one that users add": {
+		rule: "A field that a user adds has lost nothing.",
+		test: {
+			file: "lab/fields-with-one-target.test.ts",
+			name: "is not what a field has lost that a user adds",
+		},
+	},
 	"take what another field holds": {
 		rule: "A reference without a target does not take over what another field of the resource holds.",
 		test: {
