@@ -103,13 +103,18 @@ it("a partition whose removal finds no room holds up no other one", {
 	east.run();
 	const copies = async () => (await east.copiesOf("west")).toSorted();
 	await expect.poll(copies, patiently).toEqual(["v1 ale", "v1 beer"]);
+	// The removal begins with the positions: without any, it would need no room for its first step.
+	const positions = async () => (await east.record("west", "other"))?.positions.length;
+	await expect.poll(positions, patiently).toBeGreaterThan(0);
 	isFull = true;
 	regions.delete(west);
 	await expect.poll(copies, patiently).toEqual(["v1 beer"]);
 	await expect.poll(() => refused.times, patiently).toBeGreaterThan(0);
 	isFull = false;
 	await expect.poll(copies, patiently).toEqual([]);
-	await expect.poll(() => east.record("west"), patiently).toBeUndefined();
+	for (const partition of ["default", "other"]) {
+		await expect.poll(() => east.record("west", partition), patiently).toBeUndefined();
+	}
 });
 
 it("a storage that is full takes the removals that make room, wherever in the stream they are", {

@@ -72,8 +72,8 @@ export interface TestRegion {
 	partitionPolicy(...regions: string[]): Promise<void>;
 	/** The copies of another region, as `v1 name`. */
 	copiesOf(other: string): Promise<readonly string[]>;
-	/** The record of the copies of the partition `default` of another region. */
-	record(other: string): Promise<ImportRecord | undefined>;
+	/** The record of the copies of a partition of another region: of `default`, unless another one is named. */
+	record(other: string, partition?: string): Promise<ImportRecord | undefined>;
 }
 
 /** The regions of one service in this process. */
@@ -159,9 +159,11 @@ export class TestRegions {
 				});
 				return found.map(({ id }) => `${id?.type?.groupVersion} ${id?.name}`);
 			},
-			async record(other: string): Promise<ImportRecord | undefined> {
+			async record(other: string, partition = "default"): Promise<ImportRecord | undefined> {
 				const all = await new PeeringRecords(backend, runtime).all("regional");
-				return all.map(({ value }) => value).find((each) => each.region === other);
+				return all
+					.map(({ value }) => value)
+					.find((each) => each.region === other && each.partition === partition);
 			},
 		};
 		this.#regions.set(name, region);
