@@ -1,64 +1,82 @@
 import type { OutgoingReference } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { isPlanted } from "../fault-points.ts";
 import { type LocatedReference, nameOfLocated } from "../schema/locate-references.ts";
-import { fieldOfPath } from "../shadow/field-of-path.ts";
-import type { FieldRecords, RecordedReferences } from "../shadow/recorded-references.ts";
+import { nameOfField } from "../shadow/recorded-reference.ts";
+import type { RecordedReferences } from "../shadow/recorded-references.ts";
 import { type KeyLike, keyString } from "../shadow/resource-key.ts";
+
+/** A resource as it is stored, before the references that are planned. */
+export interface StoredReferences {
+	/** Its references by the active schema. Called on first use. */
+	readonly references: () => readonly LocatedReference[];
+	/** Whether it is of another version of its type, whose fields have other numbers. Default: false. */
+	readonly isOtherVersion?: boolean;
+}
 
 /**
  * What the references of one resource hold. Several fields may name one target, and hold incarnations of it in different
  * deployments.
  *
- * Invariant: each field has a record of its own, which stays with it whatever rules a new schema gives to it and to others. A
- * field without a record that a new schema has made, perhaps by renaming another one, takes a record whose field the resource
- * no longer has. Otherwise it takes that of another field that has its rule: the target is established by that rule.
+ * Invariant: each field has a record of its own, which stays with it whatever rules and names a new schema gives to it and to
+ * others. A field without a record takes that of another one with its rule, if that is recorded by this rule: for that the
+ * target has a source already. What another field has lost is no matter of it, unless a write moves it from there.
  */
 export class HeldReferences {
 	readonly #recorded: RecordedReferences;
 	readonly #planned: readonly LocatedReference[];
-	readonly #stored: (() => readonly LocatedReference[]) | undefined;
-	/** The references that are planned and those that are stored, by target, computed on first use. */
-	#byTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
-	/** Those that are planned, as `nameOfLocated`, computed on first use. */
+	readonly #stored: StoredReferences;
+	/** The stored references, as `#nameOf`, computed on first use. */
+	#storedByName: ReadonlyMap<string, LocatedReference> | undefined;
+	/** The same, by target. */
+	#storedByTarget: ReadonlyMap<string, readonly LocatedReference[]> | undefined;
+	/** Those that are planned, as `#nameOf`, computed on first use. */
 	#plannedNames: ReadonlySet<string> | undefined;
-	/** Those that are stored, likewise. */
-	#storedNames: ReadonlySet<string> | undefined;
 	/** What fields without a record take, by target and rule, computed on first use: thousands of fields may name one target. */
-	readonly #others = new Map<string, FieldRecords>();
+	readonly #others = new Map<string, OutgoingReference | undefined>();
 
 	/**
 	 * @param planned - the references of the resource by the active schema, as it is planned.
-	 * @param stored - the same, as it is stored, if it is written: what a write adds is no field that a schema has renamed.
+	 * @param stored - by default, the same: nothing is written.
 	 */
 	constructor(
 		recorded: RecordedReferences,
 		planned: readonly LocatedReference[],
-		stored?: () => readonly LocatedReference[],
+		stored: StoredReferences = { references: () => planned },
 	) {
 		this.#recorded = recorded;
 		this.#planned = planned;
 		this.#stored = stored;
 	}
 
+	/** Whether the resource does not have the reference yet, whatever its shadow records. */
+	isAdded(reference: LocatedReference): boolean {
+		return (
+			!this.#byName.has(this.#nameOf(reference)) &&
+			!isPlanted("take fields that a write adds for those of before")
+		);
+	}
+
 	/** The record of what a reference holds, by its rule or by that of an earlier schema. */
 	of(reference: LocatedReference): OutgoingReference | undefined {
 		if (isPlanted("take what another reference of the target holds")) {
-			return this.#heldOf(reference.target)[0];
+			return this.#recordsTo(reference.target).find(isHeld);
 		}
-		return this.#recordsOf(reference).established;
+		const record = this.#recordOf(reference);
+		return record !== undefined && isHeld(record) ? record : undefined;
 	}
 
 	/** The record of a reference by its rule, with a target or without. */
 	recordOf(reference: LocatedReference): OutgoingReference | undefined {
-		const { established, missing } = this.#recordsOf(reference);
-		const record = established ?? missing;
+		const record = this.#recordOf(reference);
 		return record?.rule === reference.rule ? record : undefined;
 	}
 
 	/** The record by which a reference holds its target with the rule of an earlier schema. */
 	earlierOf(reference: LocatedReference): OutgoingReference | undefined {
-		const { established } = this.#recordsOf(reference);
-		return established?.rule === reference.rule ? undefined : established;
+		const record = this.#recordOf(reference);
+		return record !== undefined && isHeld(record) && record.rule !== reference.rule
+			? record
+			: undefined;
 	}
 
 	/** The record of what a reference has lost, by whatever rule. */
@@ -66,109 +84,105 @@ export class HeldReferences {
 		if (isPlanted("forget what was lost when a rule changes")) {
 			return undefined;
 		}
-		const { missing } = this.#recordsOf(reference);
-		if (isPlanted("take what another field has lost")) {
-			return missing ?? this.#recorded.allTo(reference.target).find(isMissing);
+		const record = this.#recordOf(reference);
+		if (record !== undefined && !isHeld(record)) {
+			return record;
 		}
-		return missing;
+		return isPlanted("take what another field has lost")
+			? this.#recordsTo(reference.target).find((each) => !isHeld(each))
+			: undefined;
 	}
 
-	#recordsOf(reference: LocatedReference): FieldRecords {
+	#recordOf(reference: LocatedReference): OutgoingReference | undefined {
 		const own = this.#ownOf(reference);
-		const { established, missing } = hasNone(own) ? this.#ofOther(reference) : own;
 		// A wrong type never has a target.
-		return reference.wrongType === undefined ? { established, missing } : { missing };
+		return own ?? (reference.wrongType === undefined ? this.#ofOther(reference) : undefined);
 	}
 
-	#ownOf({ path, rule, target }: LocatedReference): FieldRecords {
-		const own = this.#recorded.inField({ path, target });
+	#ownOf(reference: LocatedReference): OutgoingReference | undefined {
+		const stored = this.#isOtherVersion ? this.#byName.get(this.#nameOf(reference)) : reference;
+		const own = stored && this.#recorded.of(stored);
 		if (isPlanted("take the record of a field by its former rule")) {
-			const established = this.#heldOf(target).find((each) => each.rule === rule);
-			return established === undefined ? own : { established };
+			const ofRule = this.#recordsTo(reference.target).filter(isHeld);
+			return ofRule.find(({ rule }) => rule === reference.rule) ?? own;
 		}
-		if (isPlanted("take what another field holds")) {
-			return { ...own, established: own.established ?? this.#heldOf(target)[0] };
+		if (isPlanted("take what another field holds") && !(own && isHeld(own))) {
+			return this.#recordsTo(reference.target).find(isHeld) ?? own;
 		}
 		return own;
 	}
 
-	/** The records for a field without one. */
-	#ofOther(reference: LocatedReference): FieldRecords {
-		const isAdded = this.#isAdded(reference);
-		const name = `${keyString(reference.target)} ${reference.rule} ${isAdded}`;
-		let other = this.#others.get(name);
-		if (other === undefined) {
-			const left = isAdded ? {} : this.#leftBy(reference);
-			other = hasNone(left) ? this.#ofSame(reference, isAdded) : left;
-			this.#others.set(name, other);
+	/** The record that a field without one takes. */
+	#ofOther(reference: LocatedReference): OutgoingReference | undefined {
+		const { target, rule } = reference;
+		const isAdded = this.isAdded(reference);
+		const name = `${keyString(target)} ${rule} ${isAdded}`;
+		if (!this.#others.has(name)) {
+			this.#others.set(name, this.#ofSame(target, rule, isAdded));
 		}
-		return other;
+		return this.#others.get(name);
 	}
 
-	#isAdded(reference: LocatedReference): boolean {
-		if (this.#stored === undefined || isPlanted("take fields that users add for renamed ones")) {
-			return false;
+	/** The record of another field with the target and the rule, preferably of one that has the target. */
+	#ofSame(
+		target: KeyLike,
+		rule: LocatedReference["rule"],
+		isAdded: boolean,
+	): OutgoingReference | undefined {
+		if (isPlanted("establish what another field with the rule holds")) {
+			return undefined;
 		}
-		this.#storedNames ??= new Set(this.#stored().map(nameOfLocated));
-		return !this.#storedNames.has(nameOfLocated(reference));
+		const same = this.#storedTo(target).flatMap((stored) => {
+			const record = stored.rule === rule ? this.#recorded.of(stored) : undefined;
+			return record?.rule === rule ? [{ stored, record }] : [];
+		});
+		const held = same.find(({ record }) => isHeld(record))?.record;
+		const isMoved = ({ stored }: (typeof same)[number]) => isAdded && !this.#isPlanned(stored);
+		const lost = same.find(
+			(each) => isMoved(each) || isPlanted("copy what another field has lost"),
+		);
+		return held ?? (isAdded ? undefined : this.#recorded.sharedBy(target, rule)) ?? lost?.record;
+	}
+
+	get #isOtherVersion(): boolean {
+		return (
+			this.#stored.isOtherVersion === true &&
+			!isPlanted("know the fields of another version by their numbers")
+		);
+	}
+
+	/** What distinguishes a reference from others of the resource, in both versions. */
+	#nameOf(reference: LocatedReference): string {
+		return this.#isOtherVersion
+			? nameOfField({ ...reference, field: "" })
+			: nameOfLocated(reference);
 	}
 
 	#isPlanned(reference: LocatedReference): boolean {
-		this.#plannedNames ??= new Set(this.#planned.map(nameOfLocated));
-		return this.#plannedNames.has(nameOfLocated(reference));
+		this.#plannedNames ??= new Set(this.#planned.map((each) => this.#nameOf(each)));
+		return this.#plannedNames.has(this.#nameOf(reference));
 	}
 
-	/** The record of a field that the resource no longer has: a new schema may have renamed it, or what contains it. */
-	#leftBy({ rule, target }: LocatedReference): FieldRecords {
-		if (isPlanted("forget what renamed fields hold")) {
-			return {};
-		}
-		const fields = new Set(this.#referencesTo(target).map(({ path }) => fieldOfPath(path)));
-		const left = this.#recorded.allTo(target).filter(({ path }) => !fields.has(fieldOfPath(path)));
-		const ofRule = left.filter((each) => each.rule === rule);
-		const records = ofRule.length > 0 ? ofRule : left;
-		return { established: records.find(isHeld), missing: records.find(isMissing) };
-	}
-
-	/**
-	 * The records of another field with the same target and rule, preferably of one that has the target. What that has lost, and
-	 * the decision to keep it, is no matter of a field that the write adds, unless it takes the place of the other one.
-	 */
-	#ofSame({ rule, target }: LocatedReference, isAdded: boolean): FieldRecords {
-		if (isPlanted("establish what another field with the rule holds")) {
-			return {};
-		}
-		const same = this.#referencesTo(target).filter((each) => each.rule === rule);
-		const isOwn = isAdded && !isPlanted("copy what another field has lost to one that users add");
-		const lost = isOwn ? same.filter((each) => !this.#isPlanned(each)) : same;
-		return (
-			same.map((each) => this.#recorded.inField(each)).find(({ established }) => established) ??
-			lost.map((each) => this.#recorded.inField(each)).find(({ missing }) => missing) ??
-			{}
+	get #byName(): ReadonlyMap<string, LocatedReference> {
+		this.#storedByName ??= new Map(
+			this.#stored.references().map((each) => [this.#nameOf(each), each]),
 		);
+		return this.#storedByName;
 	}
 
-	/** The records of a target that have it, of all fields. */
-	#heldOf(target: KeyLike): readonly OutgoingReference[] {
-		return this.#recorded.allTo(target).filter(isHeld);
-	}
-
-	#referencesTo(target: KeyLike): readonly LocatedReference[] {
-		this.#byTarget ??= Map.groupBy([...this.#planned, ...(this.#stored?.() ?? [])], (each) =>
+	#storedTo(target: KeyLike): readonly LocatedReference[] {
+		this.#storedByTarget ??= Map.groupBy(this.#stored.references(), (each) =>
 			keyString(each.target),
 		);
-		return this.#byTarget.get(keyString(target)) ?? [];
+		return this.#storedByTarget.get(keyString(target)) ?? [];
 	}
-}
 
-function hasNone({ established, missing }: FieldRecords): boolean {
-	return established === undefined && missing === undefined;
+	/** The records of all stored references to a target. */
+	#recordsTo(target: KeyLike): readonly OutgoingReference[] {
+		return this.#storedTo(target).flatMap((each) => this.#recorded.of(each) ?? []);
+	}
 }
 
 function isHeld({ targetUid }: OutgoingReference): boolean {
 	return targetUid !== "";
-}
-
-function isMissing({ targetUid }: OutgoingReference): boolean {
-	return targetUid === "";
 }

@@ -3,7 +3,8 @@ import type { OutgoingReference, Shadow } from "@plinth/proto/gen/plinth/schema/
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { locate, locateReferences, nameOfLocated } from "../schema/locate-references.ts";
 import type { DeclaredReference } from "../schema/service-descriptor.ts";
-import { RecordedReferences, targetOf } from "../shadow/recorded-references.ts";
+import { targetOf } from "../shadow/recorded-reference.ts";
+import { RecordedReferences } from "../shadow/recorded-references.ts";
 import { HeldReferences } from "./held-references.ts";
 
 /**

@@ -1,10 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
-import type {
-	MetaOwner,
-	OutgoingReference,
-	ResourceKey,
-} from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import type { MetaOwner, ResourceKey } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import {
 	allowed,
 	type Caller,
@@ -16,7 +12,7 @@ import { Refused } from "@plinth/storage";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { enforce, namedTarget } from "../protocol/authorize-targets.ts";
 import type { ForeignTarget } from "../protocol/establish-references.ts";
-import { type LocatedReference, locateReferences } from "../schema/locate-references.ts";
+import type { LocatedReference } from "../schema/locate-references.ts";
 import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import { displayKey, keyString, nameOfKey } from "../shadow/resource-key.ts";
 
@@ -31,10 +27,6 @@ export class ReferenceAuthorization {
 	readonly #stored: Resource | undefined;
 	readonly #tenancy: TenancyLike;
 	readonly #decisions = new Map<string, Decision>();
-	/** The references of the stored resource, computed on first use. */
-	#located: readonly LocatedReference[] | undefined;
-	/** The same, by target and rule. */
-	#named: ReadonlySet<string> | undefined;
 
 	constructor(
 		context: ConstraintContext,
@@ -51,32 +43,6 @@ export class ReferenceAuthorization {
 	/** Whether there is a caller to authorize. */
 	get isNeeded(): boolean {
 		return this.#caller !== undefined;
-	}
-
-	/**
-	 * Whether a reference needs a decision.
-	 *
-	 * @param known - its record in the shadow. A resource that is older than its schema may have references
-	 *   that its shadow lacks.
-	 */
-	isNew(reference: LocatedReference, known: OutgoingReference | undefined): boolean {
-		if (this.#caller === undefined) {
-			return false;
-		}
-		return this.#stored === undefined || (known === undefined && !this.names(reference));
-	}
-
-	/** The references of the stored resource, by the active schema. */
-	get stored(): readonly LocatedReference[] {
-		this.#located ??=
-			this.#stored === undefined ? [] : locateReferences(this.#context, this.#stored);
-		return this.#located;
-	}
-
-	/** Whether the stored resource has the reference, by the active schema. */
-	names(reference: LocatedReference): boolean {
-		this.#named ??= new Set(this.stored.map(targetAndRule));
-		return this.#named.has(targetAndRule(reference));
 	}
 
 	/** @throws Refused PermissionDenied if the caller may not name the target. */
@@ -171,8 +137,4 @@ export class ReferenceAuthorization {
 	#target({ target, groupVersion }: LocatedReference) {
 		return namedTarget(target, groupVersion, this.#tenancy);
 	}
-}
-
-function targetAndRule({ target, rule }: LocatedReference): string {
-	return `${keyString(target)} ${rule}`;
 }

@@ -20,7 +20,8 @@ async function planned(count: number, change: (likes: ReturnType<typeof to>[]) =
 	const likes = Array.from({ length: count }, (_, at) => to(`t-${at}`));
 	const outgoing = likes.map(({ name }) => {
 		const target = keyOf(id(name), "");
-		const init = { path: "likes", target, targetUid: `uid-${name}`, rule: OnDelete.UNSET };
+		const field = { path: "likes", field: "4" };
+		const init = { ...field, target, targetUid: `uid-${name}`, rule: OnDelete.UNSET };
 		return new Proxy(create(OutgoingReferenceSchema, init), {
 			get: (record, property) => {
 				reads += 1;

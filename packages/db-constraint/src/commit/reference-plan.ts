@@ -1,4 +1,3 @@
-import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
@@ -6,7 +5,6 @@ import {
 	Lifecycle,
 	type MetaOwner,
 	type OutgoingReference,
-	OutgoingReferenceSchema,
 	type ResourceKey,
 	type Shadow,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
@@ -37,10 +35,12 @@ import { metaOwnersOf, sameOwner } from "../schema/owner-references.ts";
 import {
 	missingReference,
 	type PlannedRecord,
+	type PlannedReference,
 	RecordedReferences,
 	recordEstablished,
 	recordHeld,
 	recordMissing,
+	recordOf,
 	resolveTask,
 	withRecords,
 } from "../shadow/recorded-references.ts";
@@ -96,6 +96,8 @@ export interface Derivation {
 
 /** A reference that another deployment is to establish. */
 interface PlannedForeign extends ForeignReference {
+	/** See `LocatedReference`. */
+	readonly field: string;
 	readonly edit: ShadowEdit;
 	/** The record of the reference so far. */
 	readonly known: OutgoingReference | undefined;
@@ -241,8 +243,7 @@ export class ReferencePlan {
 				outgoing.push(planned);
 			}
 		}
-		const recorded = new RecordedReferences(shadow.outgoing);
-		const held = new HeldReferences(recorded, located, stored && (() => authorization.stored));
+		const held = this.#heldOf(shadow, located, resource, stored);
 		const holder = { held, authorization };
 		for (const reference of this.#inOrder(located, unlocated, holder)) {
 			const planned = await this.#planOne(reference, holder);
@@ -256,6 +257,28 @@ export class ReferencePlan {
 			}
 		}
 		this.#fillIn(edit, shadow, { located, unlocated, outgoing, earlier, metaOwners });
+	}
+
+	/** What the references hold. A derivation writes nothing. */
+	#heldOf(
+		{ outgoing }: Shadow,
+		located: readonly LocatedReference[],
+		resource: Resource,
+		stored: Resource | undefined,
+	): HeldReferences {
+		const recorded = new RecordedReferences(outgoing);
+		if (this.#derivation !== undefined) {
+			return new HeldReferences(recorded, located);
+		}
+		return new HeldReferences(recorded, located, {
+			references: () => (stored === undefined ? [] : this.#referencesOf(stored, outgoing)),
+			isOtherVersion: stored?.id?.type?.groupVersion !== resource.id?.type?.groupVersion,
+		});
+	}
+
+	#referencesOf(stored: Resource, outgoing: Shadow["outgoing"]): readonly LocatedReference[] {
+		const declared = locateReferences(this.#context, stored);
+		return locatedOf(this.#context, stored, declared, outgoing).located;
 	}
 
 	/**
@@ -354,7 +377,7 @@ export class ReferencePlan {
 			return unresolved();
 		}
 		const isOwn = isLocal(this.#context, reference);
-		const isNew = authorization.isNew(reference, known);
+		const isNew = isNewFor(reference, known, holder);
 		if (isNew && isOwn) {
 			authorization.enforce(reference);
 		}
@@ -367,7 +390,7 @@ export class ReferencePlan {
 		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
 			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
-		const mayWait = mayMiss || writesUnrecorded(reference, authorization);
+		const mayWait = mayMiss || isUnrecorded(reference, held);
 		if (isOwn) {
 			return this.#planLocal(reference, holder, mayWait ? unresolved() : undefined);
 		}
@@ -436,7 +459,7 @@ export class ReferencePlan {
 		edit: ShadowEdit,
 		authorization: ReferenceAuthorization,
 	): Promise<OutgoingReference | "foreign"> {
-		const { path, target, targetUid, rule, deploymentUid } = recorded;
+		const { path, field, target, targetUid, rule, deploymentUid } = recorded;
 		const { environment } = this.#context;
 		// This deployment itself stores the targets for which none is recorded.
 		const isForeign = targetUid !== "" && deploymentUid !== "";
@@ -449,12 +472,12 @@ export class ReferencePlan {
 		const responsible = environment.byUid(responsibleUid(environment, deploymentUid));
 		const deployment = responsible ?? this.#derivation.successor;
 		if (deployment === undefined) {
-			return this.#planAbsent({ path, target, rule }, recorded);
+			return this.#planAbsent({ path, field, target, rule }, recorded);
 		}
 		const isGuess = responsible === undefined;
 		this.#batch.add(keyString(target));
 		this.#foreign.push({
-			...{ path, target, rule, deployment, edit, isGuess, isAgain: true, known: recorded },
+			...{ path, field, target, rule, deployment, edit, isGuess, isAgain: true, known: recorded },
 			groupVersion: "",
 			isCrossTenancy: authorization.isCrossTenancy(target),
 			heldUid: targetUid,
@@ -519,7 +542,7 @@ export class ReferencePlan {
 			edit.asserted = true;
 			this.#handled.push(text);
 			this.#batch.add(text);
-			return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+			return recordOf(reference, { targetUid: uid, deploymentUid: "" });
 		}
 		edit.asserted = true;
 		const shadow = edit.next ?? newShadow(target, uid);
@@ -540,17 +563,16 @@ export class ReferencePlan {
 		}
 		this.#handled.push(text);
 		this.#batch.add(text);
-		return create(OutgoingReferenceSchema, { path, target, targetUid: uid, rule });
+		return recordOf(reference, { targetUid: uid, deploymentUid: "" });
 	}
 
 	/** A target that is already referenced, and whose deployment is missing from the registry view. */
 	async #planAbsent(
-		{ path, target, rule }: Pick<LocatedReference, "path" | "target" | "rule">,
+		reference: PlannedReference,
 		held: OutgoingReference,
 	): Promise<OutgoingReference> {
-		await this.#assertDeleted({ path, target }, held);
-		const { targetUid, deploymentUid } = held;
-		return create(OutgoingReferenceSchema, { path, target, rule, targetUid, deploymentUid });
+		await this.#assertDeleted(reference, held);
+		return recordOf(reference, held);
 	}
 
 	/**
@@ -751,19 +773,21 @@ export class ReferencePlan {
 	}
 }
 
-/**
- * Whether the deployment itself writes a reference without a record that the resource has already: the active schema is not
- * complete. What it writes is about something else, and must not wait for the target.
- */
-function writesUnrecorded(
+/** Whether the caller must be allowed to name the target: the write adds the reference, and does not move it from another field. */
+function isNewFor(
 	reference: LocatedReference,
-	authorization: ReferenceAuthorization,
+	known: OutgoingReference | undefined,
+	{ held, authorization }: Holder,
 ): boolean {
-	return (
-		!authorization.isNeeded &&
-		authorization.names(reference) &&
-		!isPlanted("look up changed rules in writes of the deployment")
-	);
+	return authorization.isNeeded && known === undefined && held.isAdded(reference);
+}
+
+/**
+ * Whether the resource has the reference already, without a record: the active schema is not complete. A write is about something
+ * else, and must not wait for the target.
+ */
+function isUnrecorded(reference: LocatedReference, held: HeldReferences): boolean {
+	return !(held.isAdded(reference) || isPlanted("look up changed rules in writes"));
 }
 
 function refuse(message: string): Refused {
@@ -775,10 +799,12 @@ function isBlockedCopy({ origin }: Resource, rule: OnDelete): boolean {
 	return origin !== undefined && rule === OnDelete.BLOCK && !isPlanted("reference copies by BLOCK");
 }
 
-/** The record of a reference that may be in another field by now. Only the holder has the path: nothing else changes. */
+/** The record of a reference that may be in another field by now. Only the holder knows the field: nothing else changes. */
 function inField(
-	{ path }: Pick<LocatedReference, "path">,
+	{ path, field }: Pick<LocatedReference, "path" | "field">,
 	known: OutgoingReference | undefined,
 ): OutgoingReference | undefined {
-	return known === undefined || known.path === path ? known : { ...known, path };
+	return known === undefined || (known.path === path && known.field === field)
+		? known
+		: { ...known, path, field };
 }

@@ -1,6 +1,9 @@
+import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import { newUlid, referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { restore } from "../deployments/settling.fixture.ts";
+import { Widget } from "../../testdata/types.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { nameOf } from "../simulation/trace-format.fixture.ts";
 import {
 	addSecond,
@@ -167,7 +170,7 @@ describe("a new field that names what another field with its rule holds", () => 
 		await lab.run(beta.write(widget("w", { needs: to("a"), likes: [to("a")] })));
 		const { needs, likes } = Object.fromEntries(await recorded());
 		expect(needs?.targetUid).not.toBe("");
-		expect(likes).toEqual({ ...needs, path: "likes" });
+		expect(likes).toEqual({ ...needs, path: "likes", field: "4" });
 	});
 });
 
@@ -184,14 +187,27 @@ describe("what a field has lost, and operators have decided to keep", () => {
 		expect(belongs_to).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
 	});
 
-	it("is not what a field has lost that a user adds", async () => {
-		const world = await referenced({ needs: to("a") }, { needs: UNSET, likes: UNSET });
+	it("is not what a new field has lost, which gets its rule", async () => {
+		const init = { needs: to("a"), belongsTo: to("a") };
+		const world = await referenced(init, { needs: UNSET, belongs_to: undefined });
 		await keepLost(world);
-		const { descriptor } = world.beta.current.constraints.context;
-		await writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
-		const { needs, likes } = Object.fromEntries(await world.recorded());
+		const { pass } = nextSchema(world, { needs: UNSET, belongs_to: UNSET });
+		await world.lab.run(pass.begin());
+		await world.lab.run(pass.complete(never));
+		const { needs, belongs_to } = Object.fromEntries(await world.recorded());
 		expect(needs).toMatchObject({ missing: { isKept: true } });
-		expect(likes).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
+		expect(belongs_to).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
+	});
+
+	it("is not what a field has lost that a user adds: it needs a target", async () => {
+		const world = await referenced({ needs: to("a") }, { needs: UNSET, likes: UNSET });
+		const alpha = await keepLost(world);
+		const { descriptor } = world.beta.current.constraints.context;
+		const write = () => writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
+		await expect(write()).rejects.toThrow("does not exist");
+		const a = await world.lab.run(alpha.write(thing("a")));
+		await write();
+		expect((await world.recorded()).get("likes")).toMatchObject({ targetUid: a.id?.uid });
 	});
 
 	it("stays kept if a user removes another field of the same rule, after that has changed", async () => {
@@ -234,4 +250,69 @@ it("the entries of a map with one target have one record, which is of any of the
 	await lab.pass(3_000);
 	expect(await alpha.read(id("a"))).toBeUndefined();
 	expect(await recorded()).toEqual([]);
+});
+
+describe("a field that a write adds while the active schema is incomplete", () => {
+	const init = { needs: to("a"), likes: [to("a")] };
+
+	/** `likes` names `a`, and becomes a reference with the rule of `needs`: it has no record yet. */
+	async function begun() {
+		const world = await referenced({ likes: [to("a")] }, { needs: BLOCK, likes: undefined });
+		const { descriptor, pass } = nextSchema(world, { needs: BLOCK, likes: BLOCK });
+		await world.lab.run(pass.begin());
+		return { ...world, world, descriptor };
+	}
+
+	it("holds its target, though another one of its rule has no record yet", async () => {
+		const { world, descriptor, lab, alpha, a } = await begun();
+		await writeAsUser(world, descriptor, init);
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+
+	it("does so if the deployment itself writes it", async () => {
+		const { descriptor, lab, alpha, beta, a, w } = await begun();
+		const stored = await beta.read(w);
+		const { data } = widget("w", init);
+		const resource = { ...stored, generation: newUlid(lab.runtime), data } as Resource;
+		const put = { op: "put", resource, expectedVersion: resource.version } as const;
+		await lab.run(beta.withDescriptor(descriptor).commit([put]));
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+});
+
+describe("a reference to a wrong type, from before its field was a reference", () => {
+	const wrong = { ...referenceTo({ type: Widget.type, name: "a" }), region: "" };
+
+	/** The list names `a` in the wrong type, and perhaps in the right one. */
+	async function listed(...likes: (typeof wrong)[]) {
+		const world = await referenced({ likes }, { likes: undefined });
+		const { pass, types } = nextSchema(world, { likes: UNSET });
+		await world.lab.run(pass.begin());
+		await world.lab.run(pass.complete(never));
+		await world.restartBeta(types);
+		await world.lab.pass(3_000);
+		const records = async () => (await world.beta.shadow(world.w))?.outgoing ?? [];
+		return { world, records };
+	}
+
+	it("is no reason not to establish one of the right type and the same name", async () => {
+		const { world, records } = await listed(wrong);
+		expect(await records()).toMatchObject([{ targetUid: "", missing: { wrongType: Widget.key } }]);
+		const { descriptor } = world.beta.current.constraints.context;
+		await writeAsUser(world, descriptor, { likes: [wrong, to("a")] });
+		expect(await records()).toMatchObject([{ targetUid: "" }, { targetUid: someUid }]);
+	});
+
+	it("does not hide what one of the right type has lost", async () => {
+		const { world, records } = await listed(wrong, to("a"));
+		const { uid } = (await restore(world.lab, world.alpha, [], { noticedMs: 1_000 })).info;
+		const operators = operatorsOf(world.lab, world.beta);
+		const missing = await operators.missing(uid);
+		const lost = missing.filter(({ targetUid }) => targetUid !== "");
+		expect(await operators.settle(uid, Action.KEEP, lost)).toEqual(["SETTLED"]);
+		expect(await records()).toMatchObject([
+			{ missing: { wrongType: Widget.key, isKept: false } },
+			{ missing: { wrongType: "", uid: someUid, isKept: true } },
+		]);
+	});
 });

@@ -1,5 +1,7 @@
+import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { clearReferences } from "../commit/clear-references.ts";
@@ -12,8 +14,9 @@ import { keyOf } from "../shadow/resource-key.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
+import { anyone } from "./anyone.fixture.ts";
 import { Lab } from "./lab.fixture.ts";
-import { thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
+import { oneDeployment, thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
 
 const { BLOCK, CASCADE, UNSET } = OnDelete;
 const never = new AbortController().signal;
@@ -119,5 +122,58 @@ describe("while a schema has changed the rule of a target that is being deleted 
 		const { outgoing = [] } = (await alpha.shadow(alpha.id(Thing, "w"))) ?? {};
 		expect(outgoing).toMatchObject([{ path: "needs", rule: CASCADE }]);
 		expect(outgoing[0]?.targetUid).not.toBe("");
+	});
+});
+
+describe("while a schema has changed the rule of a target in the own deployment", () => {
+	/** Things, by a schema with these rules, and a next one. */
+	async function started(rules: Parameters<typeof withRules>[1]) {
+		const world = await oneDeployment();
+		const { lab, alpha, id } = world;
+		const start = async (next: typeof rules) => {
+			alpha.crash();
+			Object.assign(alpha.spec, { types: [withRules(Thing, next)] });
+			await lab.run(alpha.start());
+		};
+		await start(rules);
+		return {
+			...{ ...world, start },
+			/** A schema has begun, and a user changes something else. */
+			async change(next: typeof rules) {
+				const descriptor = new ServiceDescriptor({
+					types: [withRules(Thing, next)],
+					service: "alpha",
+				});
+				const context = { ...alpha.current.constraints.context, descriptor };
+				await lab.run(new SchemaPass(context).begin());
+				const stored = (await alpha.read(id("w"))) as Resource;
+				const resource = {
+					...stored,
+					generation: newUlid(lab.runtime),
+					labels: { changed: "yes" },
+				};
+				const put = { op: "put", resource, expectedVersion: stored.version } as const;
+				await lab.run(alpha.withDescriptor(descriptor).commit([put], { caller: anyone }));
+				return (await alpha.shadow(id("w")))?.outgoing;
+			},
+		};
+	}
+
+	it("a user changes something else: it is missing", async () => {
+		const { lab, alpha, start, change } = await started({ needs: undefined });
+		await lab.run(alpha.write(thing("w", { needs: to("gone") })));
+		await start({ needs: UNSET });
+		expect(await change({ needs: BLOCK })).toMatchObject([{ path: "needs", targetUid: "" }]);
+	});
+
+	it("a user changes something else: it is being deleted", async () => {
+		const { lab, alpha, id, change } = await started({ needs: BLOCK, belongs_to: CASCADE });
+		const a = await lab.run(alpha.write(thing("a")));
+		await lab.run(alpha.write(thing("w", { belongsTo: to("a") })));
+		await lab.run(alpha.write(thing("x", { needs: to("w") })));
+		await lab.run(alpha.delete(id("a")));
+		expect((await alpha.shadow(id("a")))?.lifecycle).toBe(Lifecycle.DELETING);
+		const recorded = await change({ needs: BLOCK, belongs_to: BLOCK });
+		expect(recorded).toMatchObject([{ path: "belongs_to", targetUid: a.id?.uid }]);
 	});
 });

@@ -94,7 +94,7 @@ describe("references within a deployment", () => {
 			throw new Error("nothing was stored");
 		}
 		const { context } = alpha.current.constraints;
-		const outgoing = stored.shadow.outgoing.map((each) => ({ ...each, path: "needs" }));
+		const outgoing = stored.shadow.outgoing.map((each) => ({ ...each, path: "needs", field: "2" }));
 		await lab.run(replaceShadow(context, stored, { ...stored.shadow, outgoing }));
 		const { data } = thing("user", { needs: to("copy") });
 		const next = { op: "put", resource: { ...user, data }, expectedVersion: user.version } as const;

@@ -1,15 +1,16 @@
-import { clone, createFileRegistry } from "@bufbuild/protobuf";
-import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { defineType, type ResourceType } from "@plinth/resource";
+import { newUlid, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { replaceShadow } from "../shadow/shadow-update.ts";
-import { withRules } from "../simulation/schemas.fixture.ts";
+import { inVersion2, withFields, withRules } from "../simulation/schemas.fixture.ts";
+import { anyone } from "./anyone.fixture.ts";
 import {
 	addSecond,
 	keepLost,
@@ -19,32 +20,20 @@ import {
 	type World,
 	writeAsUser,
 } from "./shared-targets.fixture.ts";
-import { to } from "./things.fixture.ts";
+import { thing, thingsInTwoRegions, to, widget } from "./things.fixture.ts";
 
 const someUid: unknown = expect.stringMatching(/./);
 
-const { BLOCK, UNSET } = OnDelete;
+const { BLOCK, CASCADE, UNSET } = OnDelete;
 const never = new AbortController().signal;
 
-/** The type with another name for a field, and the same number: stored data stays valid. */
-function renamed({ schema }: ResourceType, from: string, name: string): ResourceType {
-	const file = clone(FileDescriptorProtoSchema, schema.file.proto);
-	const message = file.messageType.find((each) => each.name === schema.name);
-	const field = message?.field.find((each) => each.name === from);
-	Object.assign(field ?? {}, { name, jsonName: name });
-	const registry = createFileRegistry(file, (imported) =>
-		schema.file.dependencies.find((each) => each.proto.name === imported),
-	);
-	const changed = registry.getMessage(schema.typeName);
-	if (field === undefined || changed === undefined) {
-		throw new Error(`${schema.typeName} has no field ${from}`);
-	}
-	return defineType(changed);
-}
-
-/** A schema of beta in which `needs` is `requires`. */
-function renaming({ beta }: World, rules: Rules = {}) {
-	const types = [renamed(withRules(Widget, rules), "needs", "requires")];
+/** A schema of beta in which fields have other names: `needs` is `requires`. The data of the fixtures stays valid. */
+function renaming(
+	{ beta }: Pick<World, "beta">,
+	rules: Rules = {},
+	names: Parameters<typeof withFields>[1] = { needs: { name: "requires" } },
+) {
+	const types = [withFields(withRules(Widget, rules), names)];
 	const descriptor = new ServiceDescriptor({ types, foreignTypes: [Thing], service: "beta" });
 	const pass = new SchemaPass({ ...beta.current.constraints.context, descriptor });
 	return { types, descriptor, pass };
@@ -96,7 +85,7 @@ describe("a field that a new schema renames", () => {
 		expect(await recordsOf(world)).toMatchObject([{ path: "requires", targetUid: someUid }]);
 	});
 
-	it("is told from a field that a user adds, whose target is established", async () => {
+	it("is told from a field that is dropped while another one becomes a reference", async () => {
 		const world = await referenced({ needs: to("a") }, { needs: BLOCK, likes: BLOCK });
 		const { lab, alpha } = world;
 		const { descriptor, pass } = nextSchema(world, { needs: undefined, likes: BLOCK });
@@ -107,6 +96,66 @@ describe("a field that a new schema renames", () => {
 		await lab.run(alpha.start());
 		await writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
 		expect(await recordsOf(world)).toMatchObject([{ path: "likes", targetUid: someUid }]);
+	});
+
+	it("holds its target when another field gets its former name", async () => {
+		const world = await referenced({ needs: to("a") });
+		const { lab, alpha, a } = world;
+		const names = { needs: { name: "requires" }, likes: { name: "needs" } };
+		const { descriptor, pass } = renaming(world, { needs: BLOCK, likes: UNSET }, names);
+		await lab.run(pass.begin());
+		await writeAsUser(world, descriptor, { needs: to("a"), likes: [to("a")] });
+		const recorded = Object.fromEntries(await world.recorded());
+		expect(recorded).toMatchObject({
+			requires: { rule: BLOCK, targetUid: someUid },
+			needs: { rule: UNSET, targetUid: someUid },
+		});
+		await writeAsUser(world, descriptor, { needs: to("a") });
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+
+	describe("from which a user moves the target before it is derived", () => {
+		const rules = { needs: BLOCK, likes: BLOCK };
+
+		it("leaves it held", async () => {
+			const world = await referenced({ needs: to("a") }, rules);
+			const { lab, alpha, a } = world;
+			const { descriptor, pass } = renaming(world, rules);
+			await lab.run(pass.begin());
+			await writeAsUser(world, descriptor, { likes: [to("a")] });
+			await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+		});
+
+		it("leaves it held while another deployment is down, so that nothing is derived", async () => {
+			const { lab, alpha, far, beta } = await thingsInTwoRegions();
+			const before = { ...rules, belongs_to: CASCADE };
+			beta.crash();
+			Object.assign(beta.spec, { types: [withRules(Widget, before)] });
+			await lab.run(beta.start());
+			const [a, w] = [alpha.id(Thing, "a"), beta.id(Widget, "w")];
+			await lab.run(alpha.write(thing("a")));
+			await lab.run(far.write(thing("f")));
+			const belongsTo = to("f", "r2");
+			await lab.run(beta.write(widget("w", { needs: to("a"), belongsTo })));
+			await lab.pass(3_000);
+			const { descriptor, pass } = renaming({ beta }, { ...before, belongs_to: UNSET });
+			await lab.run(pass.begin());
+			far.crash();
+			await writeAsUser({ lab, beta, w }, descriptor, { likes: [to("a")], belongsTo });
+			await expect(lab.run(pass.complete(never))).rejects.toThrow("can't be reached");
+			await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+		});
+
+		it("leaves the decision to keep it", async () => {
+			const world = await referenced({ needs: to("a") }, rules);
+			await keepLost(world);
+			const { descriptor, pass } = renaming(world, rules);
+			await world.lab.run(pass.begin());
+			await writeAsUser(world, descriptor, { likes: [to("a")] });
+			await world.lab.run(pass.complete(never));
+			const missing = { isKept: true, uid: someUid };
+			expect(await recordsOf(world)).toMatchObject([{ path: "likes", missing }]);
+		});
 	});
 
 	it("is cleared by a deletion that has begun before", async () => {
@@ -123,13 +172,87 @@ describe("a field that a new schema renames", () => {
 	});
 });
 
+describe("two fields with one target that a new schema renames at once", () => {
+	const init = { needs: to("a"), belongsTo: to("a") };
+	const names = { needs: { name: "requires" }, belongs_to: { name: "owns" } };
+
+	it.each(["needs", "belongs_to"])("keep what was decided about each: %s is kept", async (path) => {
+		const rules = { needs: UNSET, belongs_to: UNSET };
+		const world = await referenced(init, rules);
+		const { lab, beta } = world;
+		const { uid } = (await restore(lab, world.alpha)).info;
+		const operators = operatorsOf(lab, beta);
+		const missing = await operators.missing(uid);
+		const decided = missing.filter((each) => each.path === path);
+		await operators.settle(uid, Action.KEEP, decided);
+		const { pass } = renaming(world, rules, names);
+		await lab.run(pass.begin());
+		await lab.run(pass.complete(never));
+		const recorded = Object.fromEntries(await world.recorded());
+		expect(recorded.requires?.missing?.isKept).toBe(path === "needs");
+		expect(recorded.owns?.missing?.isKept).toBe(path === "belongs_to");
+	});
+
+	it("keep the deployments of both", async () => {
+		const rules = { needs: BLOCK, belongs_to: CASCADE };
+		const world = await referenced({ needs: to("a") }, rules);
+		const { lab, alpha, beta, a } = world;
+		const second = await addSecond(world);
+		await lab.run(beta.write(widget("w", init)));
+		await lab.pass(3_000);
+		const same = { needs: BLOCK, belongs_to: BLOCK };
+		const { descriptor, pass } = nextSchema(world, same);
+		await lab.run(pass.begin());
+		await lab.run(pass.complete(never));
+		// One process decodes a stored object once, with the names of its schema.
+		await writeAsUser(world, descriptor, { ...init, note: "changed" });
+		const next = renaming(world, same, names);
+		await lab.run(next.pass.begin());
+		await lab.run(next.pass.complete(never));
+		expect(await recordsOf(world)).toMatchObject([
+			{ path: "requires", deploymentUid: alpha.info.uid },
+			{ path: "owns", deploymentUid: second.info.uid },
+		]);
+		for (const deployment of [alpha, second]) {
+			await expect(lab.run(deployment.delete(a))).rejects.toThrow("it is referenced by");
+		}
+	});
+});
+
+describe("a resource that a user writes in another version, whose fields have other numbers", () => {
+	const rules = { needs: BLOCK, belongs_to: CASCADE };
+	const numbers = { needs: { number: 3 }, belongs_to: { number: 2 } };
+
+	it("holds its targets in the fields of the same names", async () => {
+		const world = await referenced({ needs: to("a") }, rules);
+		const { lab, alpha, beta, a, w } = world;
+		const next = withFields(inVersion2(withRules(Widget, rules)), numbers);
+		await world.restartBeta([withRules(Widget, rules), next]);
+		const stored = (await beta.read(w)) as Resource;
+		// Field 3 of the fixture is `needs` in version 2.
+		const id = stored.id && { ...stored.id, type: typeOf(next.type) };
+		const typeUrl = `type.googleapis.com/${next.schema.typeName}`;
+		const data = { ...widget("w", { belongsTo: to("a") }).data, typeUrl };
+		const resource = { ...stored, id, data, generation: newUlid(lab.runtime) } as Resource;
+		const put = { op: "put", resource, expectedVersion: stored.version } as const;
+		alpha.crash();
+		await lab.run(beta.store.commit([put], { caller: anyone }));
+		const all = [...(await world.recorded()).values()];
+		expect(all).toMatchObject([{ path: "needs", field: "3", rule: BLOCK, targetUid: someUid }]);
+		await lab.run(alpha.start());
+		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+});
+
 /** As servers before revision 4 record two fields with one target and rule: once, with the path of the last one. */
 async function recordOnce({ lab, beta, w }: World, path: string): Promise<void> {
 	const stored = await readShadow(beta.backend, shadowName(lab.keyOf(beta, w)));
 	if (stored === undefined) {
 		throw new Error("the widget has no shadow");
 	}
-	const outgoing = stored.shadow.outgoing.filter((each) => each.path === path);
+	const outgoing = stored.shadow.outgoing
+		.filter((each) => each.path === path)
+		.map((each) => ({ ...each, field: "" }));
 	const next = { ...stored.shadow, outgoing };
 	await lab.run(replaceShadow(beta.current.constraints.context, stored, next));
 }
@@ -145,7 +268,7 @@ describe("a field whose record names another field, as servers before revision 4
 		await writeAsUser(world, beta.current.constraints.context.descriptor, { ...init, note: "x" });
 		await lab.run(alpha.start());
 		const { needs, likes } = Object.fromEntries(await world.recorded());
-		expect(needs).toEqual({ ...likes, path: "needs" });
+		expect(needs).toEqual({ ...likes, path: "needs", field: "2" });
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
 	});
 

@@ -89,7 +89,7 @@ export async function addSecond({ lab, alpha }: World): Promise<LabDeployment> {
 
 /** A user writes the widget through a server of beta with this schema. */
 export async function writeAsUser(
-	{ lab, beta, w }: World,
+	{ lab, beta, w }: Pick<World, "lab" | "beta" | "w">,
 	descriptor: ServiceDescriptor,
 	init: Init,
 ): Promise<void> {

@@ -109,11 +109,12 @@ describe("a field without a target, beside another field of the resource that ha
 			expect(await world.beta.read(world.w)).toEqual(before);
 		});
 
-		it("leaves the target to these two", async () => {
+		it("leaves the target to the one that has it", async () => {
 			const { world, alpha, next } = await begun();
 			await world.lab.run(next.pass.complete(never));
-			const { belongs_to, likes } = Object.fromEntries(await world.recorded());
-			expect(belongs_to).toMatchObject({ rule: CASCADE, targetUid: someUid });
+			const { needs, belongs_to, likes } = Object.fromEntries(await world.recorded());
+			expect(needs).toMatchObject({ rule: CASCADE, targetUid: someUid });
+			expect(belongs_to).toMatchObject({ rule: CASCADE, targetUid: "" });
 			expect(likes).toMatchObject({ rule: UNSET, targetUid: "" });
 			await world.restartBeta(next.types);
 			await world.lab.pass(600_000);

@@ -160,7 +160,7 @@ describe("references without a target or without a schema", () => {
 		const moved = thing("user", { labels: { x: to("late") } });
 		await lab.run(alpha.write({ ...moved, status: (await alpha.read(id("user")))?.status ?? {} }));
 		const path = 'labels["x"]';
-		expect((await alpha.shadow(id("user")))?.outgoing).toEqual([{ ...before, path }]);
+		expect((await alpha.shadow(id("user")))?.outgoing).toEqual([{ ...before, path, field: "5.2" }]);
 		await lab.pass(300_000);
 		const condition = (await alpha.read(id("user")))?.status.references?.conditions[0];
 		expect(condition?.message).toContain(`${path}: alpha.Thing default/default/late`);

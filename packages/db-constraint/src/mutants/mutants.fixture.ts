@@ -708,8 +708,8 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "needs no other deployment, in which a reference of the resource has no target",
 		},
 	},
-	"look up changed rules in writes of the deployment": {
-		rule: "What the deployment itself writes needs no other deployment because a schema has changed the rule of another field.",
+	"look up changed rules in writes": {
+		rule: "A write needs no other deployment because a schema has changed the rule of another field.",
 		test: {
 			file: "lab/incomplete-schemas.test.ts",
 			name: "controllers clear other fields: it is down",
@@ -750,25 +750,46 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "takes its record, though the deployment of the target is down",
 		},
 	},
-	"forget what renamed fields hold": {
+	"know fields by their names": {
 		rule: "A field that a new schema renames holds what it held.",
 		test: {
 			file: "lab/renamed-fields.test.ts",
-			name: "holds its target when a user writes something else before it is derived",
+			name: "holds its target when another field gets its former name",
 		},
 	},
-	"take fields that users add for renamed ones": {
-		rule: "The target of a field that a user adds is established.",
+	"know the fields of another version by their numbers": {
+		rule: "A resource that is written in another version of its type holds what it held.",
 		test: {
 			file: "lab/renamed-fields.test.ts",
-			name: "is told from a field that a user adds, whose target is established",
+			name: "holds its targets in the fields of the same names",
 		},
 	},
-	"copy what another field has lost to one that users add": {
-		rule: "A field that a user adds has lost nothing.",
+	"forget what older servers have recorded for several fields": {
+		rule: "A record of a server before revision 4 counts for all fields with its target and rule.",
+		test: {
+			file: "lab/renamed-fields.test.ts",
+			name: "holds it if a new schema drops the field that is named",
+		},
+	},
+	"record wrong types as right ones": {
+		rule: "A reference to a wrong type says nothing of one to the right type with the same name.",
 		test: {
 			file: "lab/fields-with-one-target.test.ts",
-			name: "is not what a field has lost that a user adds",
+			name: "is no reason not to establish one of the right type and the same name",
+		},
+	},
+	"take fields that a write adds for those of before": {
+		rule: "The target of a field that a write adds is established.",
+		test: {
+			file: "lab/fields-with-one-target.test.ts",
+			name: "holds its target, though another one of its rule has no record yet",
+		},
+	},
+	"copy what another field has lost": {
+		rule: "A new field has lost nothing.",
+		test: {
+			file: "lab/fields-with-one-target.test.ts",
+			name: "is not what a new field has lost, which gets its rule",
 		},
 	},
 	"take what another field holds": {

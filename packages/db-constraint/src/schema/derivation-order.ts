@@ -4,8 +4,8 @@ import type {
 	Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Runtime } from "@plinth/runtime";
-import { fieldOfPath } from "../shadow/field-of-path.ts";
-import { nameOfTask, targetOf } from "../shadow/recorded-references.ts";
+import { nameOfRecord } from "../shadow/recorded-reference.ts";
+import { nameOfTask } from "../shadow/recorded-references.ts";
 
 /** The items, starting at a random one if they exceed one batch, so that none is always the last. */
 export function rotated<T>(
@@ -25,19 +25,14 @@ export function inOrderOf(before: Shadow | undefined, shadow: Shadow): Shadow {
 	if (before === undefined) {
 		return shadow;
 	}
-	const references = new Map(before.outgoing.map((each, at) => [nameOfReference(each), at]));
+	const references = new Map(before.outgoing.map((each, at) => [nameOfRecord(each), at]));
 	const tasks = new Map(before.tasks.map((each, at) => [nameOfTask(each), at]));
 	const end = Number.MAX_SAFE_INTEGER;
-	const locationOf = (each: OutgoingReference) => references.get(nameOfReference(each)) ?? end;
+	const locationOf = (each: OutgoingReference) => references.get(nameOfRecord(each)) ?? end;
 	const placeOfTask = (each: Task) => tasks.get(nameOfTask(each)) ?? end;
 	return {
 		...shadow,
 		outgoing: shadow.outgoing.toSorted((a, b) => locationOf(a) - locationOf(b)),
 		tasks: shadow.tasks.toSorted((a, b) => placeOfTask(a) - placeOfTask(b)),
 	};
-}
-
-/** What distinguishes the references of a shadow: the target, the field, and whether the target is missing. */
-function nameOfReference({ path, target, targetUid }: OutgoingReference): string {
-	return `${targetOf({ target })} ${fieldOfPath(path)} ${targetUid === "" ? "missing" : ""}`;
 }

@@ -8,13 +8,15 @@ import { Refused } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
-import { fieldOfPath } from "../shadow/field-of-path.ts";
+import { nameOfField } from "../shadow/recorded-reference.ts";
 import { displayKey, keyOf, keyString } from "../shadow/resource-key.ts";
 import type { DeclaredReference } from "./service-descriptor.ts";
 
 /** A reference of a resource, and the service and region that store its target. */
 export interface LocatedReference {
 	readonly path: string;
+	/** See `FoundReference`; empty if the resource can't be read, and its record is of an older server. */
+	readonly field: string;
 	readonly target: ResourceKey;
 	readonly rule: DeclaredReference["rule"];
 	/** The version of the target's type that the field names; empty if the field is not known. */
@@ -45,23 +47,23 @@ export function locateReferences(
 /** The place of the target of one field. */
 export function locate(
 	{ environment }: Pick<ConstraintContext, "environment">,
-	{ path, target, groupVersion, rule, service, wrongType }: DeclaredReference,
+	{ path, field, target, groupVersion, rule, service, wrongType }: DeclaredReference,
 ): LocatedReference {
 	const { group, kind, name } = target;
 	const id = { type: { group, groupVersion: "", kind }, tenancy: target, name };
 	const key = keyOf(id, target.region || environment.self.region);
 	return {
-		...{ path, target: key, groupVersion, rule, service },
+		...{ path, field, target: key, groupVersion, rule, service },
 		...(wrongType === undefined ? {} : { wrongType }),
 	};
 }
 
 /** What distinguishes the references of a resource. The elements of a list or of a map are one field. */
-export function nameOfLocated({ path, rule, target, wrongType = "" }: LocatedReference): string {
+export function nameOfLocated(reference: LocatedReference): string {
 	if (isPlanted("record a target once for each rule")) {
-		return `${keyString(target)} ${rule} ${wrongType}`;
+		return nameOfField({ ...reference, field: String(reference.rule) });
 	}
-	return `${keyString(target)} ${fieldOfPath(path)} ${wrongType}`;
+	return nameOfField(reference);
 }
 
 /**
@@ -84,12 +86,13 @@ export function locatedOf(
 	const located: LocatedReference[] = [];
 	const unlocated: OutgoingReference[] = [];
 	for (const each of recorded) {
-		const { path, target, rule } = each;
+		const { path, field, target, rule, missing } = each;
 		const service = target && descriptor.serviceOfGroup(target.group);
 		if (target === undefined || service === undefined) {
 			unlocated.push(each);
 		} else {
-			located.push({ path, target, groupVersion: "", rule, service });
+			const wrong = missing?.wrongType ? { wrongType: missing.wrongType } : {};
+			located.push({ path, field, target, groupVersion: "", rule, service, ...wrong });
 		}
 	}
 	return { located, unlocated };
@@ -126,7 +129,7 @@ export function isLocal(
  */
 export function deploymentOf(
 	{ environment }: Pick<ConstraintContext, "environment">,
-	{ path, service, target }: Omit<LocatedReference, "rule" | "groupVersion">,
+	{ path, service, target }: Pick<LocatedReference, "path" | "service" | "target">,
 ): DeploymentInfo {
 	const name = service || environment.self.service;
 	const found = environment.find(name, target.region);

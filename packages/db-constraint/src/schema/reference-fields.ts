@@ -33,6 +33,8 @@ export interface ReferenceRule {
 export interface FoundReference {
 	/** For example `spec.members["a"].next`. Elements of lists have no index: lists are sets of values. */
 	readonly path: string;
+	/** The same by the numbers of the fields, for example `3.5.2.1`. An entry of a map has its value as field 2. */
+	readonly field: string;
 	readonly reference: Reference;
 	readonly rule: ReferenceRule;
 }
@@ -73,8 +75,8 @@ export class ReferenceFields {
 	find(message: MessageShape<DescMessage>): readonly FoundReference[] {
 		const found: FoundReference[] = [];
 		if (this.#fields.size > 0) {
-			this.#visit(reflect(this.#schema, message), "", (path, rule, value) => {
-				found.push({ path, rule, reference: value });
+			this.#visit(reflect(this.#schema, message), root, (each) => {
+				found.push(each);
 				return "keep";
 			});
 		}
@@ -88,8 +90,8 @@ export class ReferenceFields {
 	): MessageShape<DescMessage> | undefined {
 		const copy = clone(this.#schema, message);
 		let dropped = false;
-		this.#visit(reflect(this.#schema, copy), "", (path, rule, value) => {
-			if (!drops({ path, rule, reference: value })) {
+		this.#visit(reflect(this.#schema, copy), root, (each) => {
+			if (!drops(each)) {
 				return "keep";
 			}
 			dropped = true;
@@ -98,32 +100,32 @@ export class ReferenceFields {
 		return dropped ? copy : undefined;
 	}
 
-	#visit(message: ReflectMessage, prefix: string, decide: Decide): void {
+	#visit(message: ReflectMessage, inside: Place, decide: Decide): void {
 		for (const { field, rule } of this.#fields.get(message.desc) ?? []) {
-			const path = prefix + field.name;
+			const place = { path: inside.path + field.name, field: inside.field + field.number };
 			if (field.fieldKind === "message") {
 				if (message.isSet(field)) {
 					const value = message.get(field);
-					if (this.#visitValue(value, path, rule, decide) === "drop") {
+					if (this.#visitValue(value, place, rule, decide) === "drop") {
 						message.clear(field);
 					}
 				}
 			} else if (field.fieldKind === "list") {
-				this.#visitList(message.get(field), path, rule, decide);
+				this.#visitList(message.get(field), place, rule, decide);
 			} else if (field.fieldKind === "map") {
-				this.#visitMap(message.get(field), path, rule, decide);
+				this.#visitMap(message.get(field), place, rule, decide);
 			}
 		}
 	}
 
 	#visitList(
 		list: ReflectList,
-		path: string,
+		place: Place,
 		rule: ReferenceRule | undefined,
 		decide: Decide,
 	): void {
 		const kept = [...list].filter(
-			(value) => this.#visitValue(value, path, rule, decide) === "keep",
+			(value) => this.#visitValue(value, place, rule, decide) === "keep",
 		);
 		if (kept.length < list.size) {
 			list.clear();
@@ -133,10 +135,11 @@ export class ReferenceFields {
 		}
 	}
 
-	#visitMap(map: ReflectMap, path: string, rule: ReferenceRule | undefined, decide: Decide): void {
+	#visitMap(map: ReflectMap, place: Place, rule: ReferenceRule | undefined, decide: Decide): void {
+		const field = `${place.field}.2`;
 		for (const [key, value] of [...map]) {
-			const at = `${path}[${typeof key === "string" ? JSON.stringify(key) : key}]`;
-			if (this.#visitValue(value, at, rule, decide) === "drop") {
+			const path = `${place.path}[${typeof key === "string" ? JSON.stringify(key) : key}]`;
+			if (this.#visitValue(value, { path, field }, rule, decide) === "drop") {
 				map.delete(key);
 			}
 		}
@@ -144,7 +147,7 @@ export class ReferenceFields {
 
 	#visitValue(
 		value: unknown,
-		path: string,
+		{ path, field }: Place,
 		rule: ReferenceRule | undefined,
 		decide: Decide,
 	): "keep" | "drop" {
@@ -152,12 +155,12 @@ export class ReferenceFields {
 			return "keep";
 		}
 		if (rule === undefined) {
-			this.#visit(value, `${path}.`, decide);
+			this.#visit(value, { path: `${path}.`, field: `${field}.` }, decide);
 			return "keep";
 		}
 		const { message } = value;
 		return isMessage(message, ReferenceSchema) && message.name !== ""
-			? decide(path, rule, message)
+			? decide({ path, field, rule, reference: message })
 			: "keep";
 	}
 }
@@ -181,7 +184,12 @@ export function referenceProblems(schema: DescMessage): readonly string[] {
 	return problems;
 }
 
-type Decide = (path: string, rule: ReferenceRule, value: Reference) => "keep" | "drop";
+type Decide = (found: FoundReference) => "keep" | "drop";
+
+/** What the paths inside a message begin with. */
+type Place = Pick<FoundReference, "path" | "field">;
+
+const root: Place = { path: "", field: "" };
 
 interface Step {
 	readonly field: DescField;

@@ -28,6 +28,8 @@ export interface ImportedService {
 /** A reference of a resource, with its target resolved. */
 export interface DeclaredReference {
 	readonly path: string;
+	/** See `FoundReference`. */
+	readonly field: string;
 	/** The version of the target's type that the field's option names. */
 	readonly groupVersion: string;
 	/** With the default partition and namespace filled in; the region is as written. */
@@ -245,13 +247,13 @@ export class ServiceDescriptor {
 		return type && this.#fields.get(`${type.group}.${type.groupVersion}.${type.kind}`);
 	}
 
-	#declared({ path, reference, rule }: FoundReference): DeclaredReference {
+	#declared({ path, field, reference, rule }: FoundReference): DeclaredReference {
 		const type = this.#scopes.get(familyKey(rule));
 		const { partition = "", namespace = "" } = reference.tenancy ?? {};
 		const named = reference.type;
 		const isWrong = named && familyKey(named) !== "." && familyKey(named) !== familyKey(rule);
 		return {
-			path,
+			...{ path, field },
 			groupVersion: rule.groupVersion,
 			rule: rule.onDelete,
 			...(isWrong && { wrongType: gvkKey(named) }),

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type OutgoingReference,
 	OutgoingReferenceSchema,
@@ -9,9 +10,10 @@ import {
 	TaskSchema,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import type { Clock } from "@plinth/runtime";
-import type { Establishment, ForeignReference } from "../protocol/establish-references.ts";
+import { isPlanted } from "../fault-points.ts";
+import type { Establishment } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
-import { fieldOfPath } from "./field-of-path.ts";
+import { type FieldAndTarget, nameOfField, nameOfRecord, targetOf } from "./recorded-reference.ts";
 import { type KeyLike, keyString } from "./resource-key.ts";
 import { deployedOf } from "./shadow.ts";
 
@@ -23,7 +25,7 @@ import { deployedOf } from "./shadow.ts";
  * @param deploymentUid - the deployment that has said that the target is missing, if it is another one.
  */
 export function missingReference(
-	{ path, target, rule }: Pick<LocatedReference, "path" | "target" | "rule">,
+	{ path, field, target, rule, wrongType = "" }: PlannedReference,
 	known: OutgoingReference | undefined,
 	clock: Clock,
 	deploymentUid = "",
@@ -33,8 +35,25 @@ export function missingReference(
 		deploymentUid,
 		since: timestampFromMs(clock.now()),
 	};
-	return create(OutgoingReferenceSchema, { path, target, rule, missing });
+	return create(OutgoingReferenceSchema, {
+		...{ path, field, target, rule },
+		missing: { ...missing, wrongType },
+	});
 }
+
+/** The record of a reference that has its target. */
+export function recordOf(
+	{ path, field, target, rule }: PlannedReference,
+	{ targetUid, deploymentUid }: Pick<OutgoingReference, "targetUid" | "deploymentUid">,
+): OutgoingReference {
+	return create(OutgoingReferenceSchema, { path, field, target, rule, targetUid, deploymentUid });
+}
+
+/** What a record says of a reference, whether that has a target or not. */
+export type PlannedReference = Pick<
+	LocatedReference,
+	"path" | "field" | "target" | "rule" | "wrongType"
+>;
 
 /** A reference as it is to be recorded, and what is left to be done for it. */
 export interface PlannedRecord {
@@ -53,27 +72,17 @@ export function recordMissing(missing: OutgoingReference): PlannedRecord {
 }
 
 /** A reference that stays recorded as it was: its target existed, and is not looked up again. */
-export function recordHeld(
-	{ path, target, rule }: ForeignReference,
-	{ targetUid, deploymentUid }: OutgoingReference,
-): PlannedRecord {
-	return {
-		reference: create(OutgoingReferenceSchema, { path, target, targetUid, rule, deploymentUid }),
-	};
+export function recordHeld(reference: PlannedReference, held: OutgoingReference): PlannedRecord {
+	return { reference: recordOf(reference, held) };
 }
 
 /** An established reference, and the task to confirm it. */
 export function recordEstablished(
-	{ path, target, rule }: ForeignReference,
+	planned: PlannedReference,
 	{ uid, number, deployment }: Establishment,
 ): PlannedRecord {
-	const reference = create(OutgoingReferenceSchema, {
-		path,
-		target,
-		targetUid: uid,
-		rule,
-		deploymentUid: deployment.uid,
-	});
+	const { target } = planned;
+	const reference = recordOf(planned, { targetUid: uid, deploymentUid: deployment.uid });
 	const task = create(TaskSchema, {
 		task: {
 			case: "confirm",
@@ -128,52 +137,42 @@ export function nameOfTask({ task }: Task): string {
 	return `${task.case} ${targetOf(target)}`;
 }
 
-/** The target of a reference, as `keyString`; empty if it has none. */
-export function targetOf({ target }: { readonly target?: KeyLike | undefined }): string {
-	return target === undefined ? "" : keyString(target);
-}
-
 /** The task to look up a target again. */
 export function resolveTask(target: ResourceKey): Task {
 	return create(TaskSchema, { task: { case: "resolve", value: { target } } });
 }
 
-/** The records of one field and one target. */
-export interface FieldRecords {
-	/** With a uid: the target exists. */
-	readonly established?: OutgoingReference | undefined;
-	/** Without a uid. A field has both if one of its elements names a wrong type. */
-	readonly missing?: OutgoingReference | undefined;
-}
-
-/**
- * The references that a shadow records, by target: a resource may have thousands, each of which is looked up when it is
- * written.
- */
+/** The references that a shadow records: a resource may have thousands, each of which is looked up when it is written. */
 export class RecordedReferences {
-	readonly #byTarget: ReadonlyMap<string, readonly OutgoingReference[]>;
-	/** By target and field. */
-	readonly #byField = new Map<string, MutableFieldRecords>();
+	readonly #byName: ReadonlyMap<string, OutgoingReference>;
+	/**
+	 * Records of servers before revision 4. They know neither the numbers of fields nor wrong types, and there is one for all
+	 * fields with its target and rule.
+	 */
+	readonly #older: readonly OutgoingReference[];
 
 	constructor(outgoing: readonly OutgoingReference[]) {
-		this.#byTarget = Map.groupBy(outgoing, targetOf);
-		for (const each of outgoing) {
-			const name = `${targetOf(each)} ${fieldOfPath(each.path)}`;
-			const records = this.#byField.get(name) ?? {};
-			this.#byField.set(name, records);
-			records[each.targetUid === "" ? "missing" : "established"] ??= each;
+		this.#byName = new Map(outgoing.map((each) => [nameOfRecord(each), each]));
+		this.#older = outgoing.filter(({ field }) => field === "");
+	}
+
+	/** The record of a reference, by whatever rule. */
+	of(reference: FieldAndTarget): OutgoingReference | undefined {
+		const record = this.#byName.get(nameOfField(reference));
+		if (record !== undefined || this.#older.length === 0) {
+			return record;
 		}
+		const { path, target, wrongType } = reference;
+		const older = this.#byName.get(nameOfField({ path, target, field: "" }));
+		return wrongType !== undefined && older?.targetUid !== "" ? undefined : older;
 	}
 
-	/** The records of a target, of all fields. */
-	allTo(target: KeyLike): readonly OutgoingReference[] {
-		return this.#byTarget.get(keyString(target)) ?? [];
-	}
-
-	/** The records of a target in one field, by whatever rule. */
-	inField({ path, target }: { readonly path: string; readonly target: KeyLike }): FieldRecords {
-		return this.#byField.get(`${keyString(target)} ${fieldOfPath(path)}`) ?? {};
+	/** The record of a target and a rule that a server before revision 4 has written for all fields with these. */
+	sharedBy(target: KeyLike, rule: OnDelete): OutgoingReference | undefined {
+		if (isPlanted("forget what older servers have recorded for several fields")) {
+			return undefined;
+		}
+		const text = keyString(target);
+		return this.#older.find((each) => each.rule === rule && targetOf(each) === text);
 	}
 }
-
-type MutableFieldRecords = { -readonly [key in keyof FieldRecords]: FieldRecords[key] };

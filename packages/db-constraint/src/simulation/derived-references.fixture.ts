@@ -55,9 +55,8 @@ export function derivedBy(
 }
 
 /**
- * What a reference was before, perhaps by another rule: that of its field. A field that a schema has made takes that of a field
- * which is none any longer, as if it were renamed. Otherwise it takes that of another one with its rule. One that has the target
- * comes first.
+ * What a reference was before, perhaps by another rule: that of its field. A field that had no such reference takes that of
+ * another one with its rule, before and now, if that has the target, or if the write moves what it has lost.
  *
  * @param references - those of the resource by the schema of `held`.
  * @param named - the same before the write.
@@ -68,24 +67,18 @@ export function heldBefore(
 	references: readonly TrackedReference[],
 	named: readonly TrackedReference[],
 ): TrackedReference | undefined {
+	const isAmong = (each: TrackedReference, all: readonly TrackedReference[]) =>
+		all.some((other) => other.text === text && other.path === each.path);
 	const sameTarget = before.filter((each) => each.text === text);
 	const own = sameTarget.find((each) => each.path === path);
 	if (own !== undefined) {
 		return own;
 	}
-	const isMade = named.some((each) => each.text === text && each.path === path);
-	const fields = [...references, ...named].filter((each) => each.text === text);
-	const left = isMade
-		? sameTarget.filter((each) => fields.every((field) => field.path !== each.path))
-		: [];
-	const same = fields.flatMap((field) =>
-		field.rule === rule ? (sameTarget.find((each) => each.path === field.path) ?? []) : [],
-	);
-	return firstOf(left.filter((each) => each.rule === rule)) ?? firstOf(left) ?? firstOf(same);
-}
-
-function firstOf(references: readonly TrackedReference[]): TrackedReference | undefined {
-	return references.find(isResolved) ?? references[0];
+	const hasRule = (each: TrackedReference) =>
+		each.rule === rule && named.some((other) => other.rule === rule && isAmong(each, [other]));
+	const same = sameTarget.filter(hasRule);
+	const isAdded = named.every((each) => each.text !== text || each.path !== path);
+	return same.find(isResolved) ?? same.find((each) => isAdded && !isAmong(each, references));
 }
 
 /** Whether it is known which incarnation a reference has. */

@@ -79,9 +79,9 @@ export class LeftReferences {
 		return earlier !== undefined && isResolved(earlier) ? earlier : undefined;
 	}
 
-	#isNamed({ text, rule }: TrackedReference): boolean {
+	#isNamed({ text, path }: TrackedReference): boolean {
 		return this.#named.some(
-			(each) => each.text === text && each.rule === rule && !isResolved(each),
+			(each) => each.text === text && each.path === path && !isResolved(each),
 		);
 	}
 }

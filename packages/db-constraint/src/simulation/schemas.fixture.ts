@@ -114,7 +114,7 @@ export function versionedSchemasOf(
 }
 
 /** The type in v2, which references things in v2. */
-function inVersion2({ schema }: ResourceType<DescMessage>): ResourceType<DescMessage> {
+export function inVersion2({ schema }: ResourceType<DescMessage>): ResourceType<DescMessage> {
 	// Both names have the same length, so that the options, which are not known to the message, change too.
 	const text = Buffer.from(toBinary(FileDescriptorProtoSchema, schema.file.proto)).toString(
 		"latin1",
@@ -150,6 +150,27 @@ export function withRules(base: ResourceType, rules: Rules): ResourceType<DescMe
 				setExtension(field.options, reference, option);
 			}
 		}
+	}
+	return typeIn(file, schema, schema.typeName);
+}
+
+/** The type with other names or numbers of some fields. Stored data stays valid if only names change. */
+export function withFields(
+	{ schema }: ResourceType<DescMessage>,
+	changes: Readonly<Record<string, { readonly name?: string; readonly number?: number }>>,
+): ResourceType<DescMessage> {
+	const file = clone(FileDescriptorProtoSchema, schema.file.proto);
+	const message = file.messageType.find(({ name }) => name === schema.name);
+	const fields = Object.entries(changes).map(([name, change]) => {
+		const field = message?.field.find((each) => each.name === name);
+		if (field === undefined) {
+			throw new Error(`${schema.typeName} has no field ${name}`);
+		}
+		return { field, change };
+	});
+	for (const { field, change } of fields) {
+		const { name = field.name, number = field.number } = change;
+		Object.assign(field, { name, jsonName: name, number });
 	}
 	return typeIn(file, schema, schema.typeName);
 }

@@ -126,6 +126,7 @@ export function cloneOutgoingReference(message: OutgoingReference): OutgoingRefe
   if (message.missing !== undefined) {
     copy.missing = cloneMissingTarget(message.missing);
   }
+  copy.field = message.field;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
@@ -143,6 +144,7 @@ export function cloneMissingTarget(message: MissingTarget): MissingTarget {
     copy.since = copyTimestamp(message.since);
   }
   copy.isKept = message.isKept;
+  copy.wrongType = message.wrongType;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
