@@ -61,7 +61,8 @@ export async function describeDeployment(
 	const counts = `${countOf(deployment.references)} to ${where}, ${total} without a target\n`;
 	const note = {
 		heading: "NOTE",
-		textOf: ({ isKept }: MissingReference) => (isKept ? "kept" : ""),
+		textOf: ({ isKept, wrongType }: MissingReference) =>
+			[...(isKept ? ["kept"] : []), ...(wrongType && [`names a ${wrongType}`])].join(", "),
 	};
 	const further = total - hidden - BigInt(references.length);
 	const notes = [

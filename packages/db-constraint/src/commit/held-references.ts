@@ -48,12 +48,17 @@ export class HeldReferences {
 		this.#stored = stored;
 	}
 
-	/** Whether the resource does not have the reference yet, whatever its shadow records. */
+	/** Whether the resource does not have the reference yet by its rule, whatever its shadow records. */
 	isAdded(reference: LocatedReference): boolean {
-		return (
-			!this.#byName.has(this.#nameOf(reference)) &&
-			!isPlanted("take fields that a write adds for those of before")
-		);
+		const stored = this.#byName.get(this.#nameOf(reference));
+		if (isPlanted("take fields that a write adds for those of before")) {
+			return false;
+		}
+		if (isPlanted("leave the rules of another version to a derivation") && stored) {
+			return false;
+		}
+		// Another version of the type may have another rule.
+		return stored?.rule !== reference.rule;
 	}
 
 	/** The record of what a reference holds, by its rule or by that of an earlier schema. */
@@ -100,8 +105,7 @@ export class HeldReferences {
 	}
 
 	#ownOf(reference: LocatedReference): OutgoingReference | undefined {
-		const stored = this.#isOtherVersion ? this.#byName.get(this.#nameOf(reference)) : reference;
-		const own = stored && this.#recorded.of(stored);
+		const own = this.#recordOfField(reference);
 		if (isPlanted("take the record of a field by its former rule")) {
 			const ofRule = this.#recordsTo(reference.target).filter(isHeld);
 			return ofRule.find(({ rule }) => rule === reference.rule) ?? own;
@@ -110,6 +114,20 @@ export class HeldReferences {
 			return this.#recordsTo(reference.target).find(isHeld) ?? own;
 		}
 		return own;
+	}
+
+	#recordOfField(reference: LocatedReference): OutgoingReference | undefined {
+		// Most have a record, and then the stored resource need not be read.
+		const own = this.#isOtherVersion ? undefined : this.#recorded.of(reference);
+		if (own !== undefined) {
+			return own;
+		}
+		const stored = this.#byName.get(this.#nameOf(reference));
+		return stored && this.#recordOfStored(stored);
+	}
+
+	#recordOfStored(stored: LocatedReference): OutgoingReference | undefined {
+		return this.#recorded.of(stored) ?? this.#recorded.olderOf(stored);
 	}
 
 	/** The record that a field without one takes. */
@@ -133,7 +151,9 @@ export class HeldReferences {
 			return undefined;
 		}
 		const same = this.#storedTo(target).flatMap((stored) => {
-			const record = stored.rule === rule ? this.#recorded.of(stored) : undefined;
+			const isRight =
+				stored.wrongType === undefined || isPlanted("take a corrected type for a moved one");
+			const record = isRight && stored.rule === rule ? this.#recordOfStored(stored) : undefined;
 			return record?.rule === rule ? [{ stored, record }] : [];
 		});
 		const held = same.find(({ record }) => isHeld(record))?.record;
@@ -141,7 +161,7 @@ export class HeldReferences {
 		const lost = same.find(
 			(each) => isMoved(each) || isPlanted("copy what another field has lost"),
 		);
-		return held ?? (isAdded ? undefined : this.#recorded.sharedBy(target, rule)) ?? lost?.record;
+		return held ?? lost?.record;
 	}
 
 	get #isOtherVersion(): boolean {
@@ -179,7 +199,7 @@ export class HeldReferences {
 
 	/** The records of all stored references to a target. */
 	#recordsTo(target: KeyLike): readonly OutgoingReference[] {
-		return this.#storedTo(target).flatMap((each) => this.#recorded.of(each) ?? []);
+		return this.#storedTo(target).flatMap((each) => this.#recordOfStored(each) ?? []);
 	}
 }
 

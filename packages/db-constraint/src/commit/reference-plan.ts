@@ -1,9 +1,11 @@
+import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	Lifecycle,
 	type MetaOwner,
+	MissingTargetSchema,
 	type OutgoingReference,
 	type ResourceKey,
 	type Shadow,
@@ -365,13 +367,13 @@ export class ReferencePlan {
 		const derives = this.#derivation !== undefined;
 		const mustReestablish = this.#mustReestablish(reference, held);
 		const known = inField(reference, held.recordOf(reference));
-		const mayMiss = derives || known?.targetUid === "";
+		const mayWait = () => derives || known?.targetUid === "" || isUnrecorded(reference, held);
 		const unresolved = () =>
 			known?.targetUid === ""
 				? known
 				: missingReference(reference, known ?? held.lostOf(reference), runtime.clock);
 		if (wrongType !== undefined) {
-			if (!mayMiss) {
+			if (!mayWait()) {
 				throw refuseType(reference, wrongType);
 			}
 			return unresolved();
@@ -390,11 +392,10 @@ export class ReferencePlan {
 		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
 			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
-		const mayWait = mayMiss || isUnrecorded(reference, held);
 		if (isOwn) {
-			return this.#planLocal(reference, holder, mayWait ? unresolved() : undefined);
+			return this.#planLocal(reference, holder, mayWait() ? unresolved() : undefined);
 		}
-		if (mayWait && !derives) {
+		if (!derives && mayWait()) {
 			// The owned-pending handler looks up targets that were missing when they were derived.
 			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
@@ -799,12 +800,21 @@ function isBlockedCopy({ origin }: Resource, rule: OnDelete): boolean {
 	return origin !== undefined && rule === OnDelete.BLOCK && !isPlanted("reference copies by BLOCK");
 }
 
-/** The record of a reference that may be in another field by now. Only the holder knows the field: nothing else changes. */
+/**
+ * The record of a reference that may be in another field by now, or is of a server before revision 4. Only the holder knows
+ * the field and the type that it names: nothing else changes.
+ */
 function inField(
-	{ path, field }: Pick<LocatedReference, "path" | "field">,
+	{ path, field, wrongType = "" }: PlannedReference,
 	known: OutgoingReference | undefined,
 ): OutgoingReference | undefined {
-	return known === undefined || (known.path === path && known.field === field)
-		? known
-		: { ...known, path, field };
+	if (known === undefined) {
+		return undefined;
+	}
+	const { missing, targetUid } = known;
+	if (targetUid === "" && (missing?.wrongType ?? "") !== wrongType) {
+		const next = missing ?? create(MissingTargetSchema);
+		return { ...known, path, field, missing: { ...next, wrongType } };
+	}
+	return known.path === path && known.field === field ? known : { ...known, path, field };
 }

@@ -156,6 +156,7 @@ function described(shadow: Shadow, reference: OutgoingReference): MissingReferen
 		...(shadow.resource && { holder: shadow.resource }),
 		holderUid: shadow.uid,
 		...{ path, rule, isKept: missing?.isKept ?? false, targetUid: missing?.uid ?? "" },
+		wrongType: missing?.wrongType ?? "",
 		...(target && { target }),
 		...(missing?.since && { since: missing.since }),
 	});

@@ -242,6 +242,7 @@ class HolderSettlement {
 				isMissingIn(this.#context, each, this.#settling.place) &&
 				each.path === reference.path &&
 				(each.missing?.uid ?? "") === reference.targetUid &&
+				(each.missing?.wrongType ?? "") === reference.wrongType &&
 				sameReference(each, reference),
 		);
 	}

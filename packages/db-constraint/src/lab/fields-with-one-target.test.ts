@@ -1,9 +1,8 @@
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { newUlid, referenceTo } from "@plinth/resource";
+import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
-import { Widget } from "../../testdata/types.ts";
-import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
+import { restore } from "../deployments/settling.fixture.ts";
 import { nameOf } from "../simulation/trace-format.fixture.ts";
 import {
 	addSecond,
@@ -277,42 +276,5 @@ describe("a field that a write adds while the active schema is incomplete", () =
 		const put = { op: "put", resource, expectedVersion: resource.version } as const;
 		await lab.run(beta.withDescriptor(descriptor).commit([put]));
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
-	});
-});
-
-describe("a reference to a wrong type, from before its field was a reference", () => {
-	const wrong = { ...referenceTo({ type: Widget.type, name: "a" }), region: "" };
-
-	/** The list names `a` in the wrong type, and perhaps in the right one. */
-	async function listed(...likes: (typeof wrong)[]) {
-		const world = await referenced({ likes }, { likes: undefined });
-		const { pass, types } = nextSchema(world, { likes: UNSET });
-		await world.lab.run(pass.begin());
-		await world.lab.run(pass.complete(never));
-		await world.restartBeta(types);
-		await world.lab.pass(3_000);
-		const records = async () => (await world.beta.shadow(world.w))?.outgoing ?? [];
-		return { world, records };
-	}
-
-	it("is no reason not to establish one of the right type and the same name", async () => {
-		const { world, records } = await listed(wrong);
-		expect(await records()).toMatchObject([{ targetUid: "", missing: { wrongType: Widget.key } }]);
-		const { descriptor } = world.beta.current.constraints.context;
-		await writeAsUser(world, descriptor, { likes: [wrong, to("a")] });
-		expect(await records()).toMatchObject([{ targetUid: "" }, { targetUid: someUid }]);
-	});
-
-	it("does not hide what one of the right type has lost", async () => {
-		const { world, records } = await listed(wrong, to("a"));
-		const { uid } = (await restore(world.lab, world.alpha, [], { noticedMs: 1_000 })).info;
-		const operators = operatorsOf(world.lab, world.beta);
-		const missing = await operators.missing(uid);
-		const lost = missing.filter(({ targetUid }) => targetUid !== "");
-		expect(await operators.settle(uid, Action.KEEP, lost)).toEqual(["SETTLED"]);
-		expect(await records()).toMatchObject([
-			{ missing: { wrongType: Widget.key, isKept: false } },
-			{ missing: { wrongType: "", uid: someUid, isKept: true } },
-		]);
 	});
 });

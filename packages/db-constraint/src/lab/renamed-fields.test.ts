@@ -1,16 +1,10 @@
-import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { newUlid, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
-import { shadowName } from "../shadow/shadow.ts";
-import { readShadow } from "../shadow/shadow-records.ts";
-import { replaceShadow } from "../shadow/shadow-update.ts";
-import { inVersion2, withFields, withRules } from "../simulation/schemas.fixture.ts";
-import { anyone } from "./anyone.fixture.ts";
+import { withFields, withRules } from "../simulation/schemas.fixture.ts";
 import {
 	addSecond,
 	keepLost,
@@ -216,69 +210,5 @@ describe("two fields with one target that a new schema renames at once", () => {
 		for (const deployment of [alpha, second]) {
 			await expect(lab.run(deployment.delete(a))).rejects.toThrow("it is referenced by");
 		}
-	});
-});
-
-describe("a resource that a user writes in another version, whose fields have other numbers", () => {
-	const rules = { needs: BLOCK, belongs_to: CASCADE };
-	const numbers = { needs: { number: 3 }, belongs_to: { number: 2 } };
-
-	it("holds its targets in the fields of the same names", async () => {
-		const world = await referenced({ needs: to("a") }, rules);
-		const { lab, alpha, beta, a, w } = world;
-		const next = withFields(inVersion2(withRules(Widget, rules)), numbers);
-		await world.restartBeta([withRules(Widget, rules), next]);
-		const stored = (await beta.read(w)) as Resource;
-		// Field 3 of the fixture is `needs` in version 2.
-		const id = stored.id && { ...stored.id, type: typeOf(next.type) };
-		const typeUrl = `type.googleapis.com/${next.schema.typeName}`;
-		const data = { ...widget("w", { belongsTo: to("a") }).data, typeUrl };
-		const resource = { ...stored, id, data, generation: newUlid(lab.runtime) } as Resource;
-		const put = { op: "put", resource, expectedVersion: stored.version } as const;
-		alpha.crash();
-		await lab.run(beta.store.commit([put], { caller: anyone }));
-		const all = [...(await world.recorded()).values()];
-		expect(all).toMatchObject([{ path: "needs", field: "3", rule: BLOCK, targetUid: someUid }]);
-		await lab.run(alpha.start());
-		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
-	});
-});
-
-/** As servers before revision 4 record two fields with one target and rule: once, with the path of the last one. */
-async function recordOnce({ lab, beta, w }: World, path: string): Promise<void> {
-	const stored = await readShadow(beta.backend, shadowName(lab.keyOf(beta, w)));
-	if (stored === undefined) {
-		throw new Error("the widget has no shadow");
-	}
-	const outgoing = stored.shadow.outgoing
-		.filter((each) => each.path === path)
-		.map((each) => ({ ...each, field: "" }));
-	const next = { ...stored.shadow, outgoing };
-	await lab.run(replaceShadow(beta.current.constraints.context, stored, next));
-}
-
-describe("a field whose record names another field, as servers before revision 4 write it", () => {
-	const init = { needs: to("a"), likes: [to("a")] };
-
-	it("holds the target when a user writes something else", async () => {
-		const world = await referenced(init, { needs: BLOCK, likes: BLOCK });
-		await recordOnce(world, "likes");
-		const { lab, beta, alpha, a } = world;
-		alpha.crash();
-		await writeAsUser(world, beta.current.constraints.context.descriptor, { ...init, note: "x" });
-		await lab.run(alpha.start());
-		const { needs, likes } = Object.fromEntries(await world.recorded());
-		expect(needs).toEqual({ ...likes, path: "needs", field: "2" });
-		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
-	});
-
-	it("holds it if a new schema drops the field that is named", async () => {
-		const world = await referenced(init, { needs: BLOCK, likes: BLOCK });
-		await recordOnce(world, "likes");
-		const { lab, alpha, a } = world;
-		const { descriptor, pass } = nextSchema(world, { needs: BLOCK, likes: undefined });
-		await lab.run(pass.begin());
-		await writeAsUser(world, descriptor, { ...init, note: "changed" });
-		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
 	});
 });

@@ -1,5 +1,6 @@
+import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
-import { newUlid } from "@plinth/resource";
+import { newUlid, referenceTo } from "@plinth/resource";
 import { expect } from "vitest";
 import { Thing, Widget } from "../../testdata/types.ts";
 import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
@@ -116,4 +117,18 @@ export async function applyDeletion(
 	const context = { ...beta.current.constraints.context, descriptor };
 	const handler = new SubscribedDeletingHandler(context, beta.withDescriptor(descriptor));
 	await lab.run(handler.handle({ target, targetUid, deploymentUid }));
+}
+
+/** A reference to a widget: a wrong type for the fields of a widget that name things. */
+export const wrong = { ...referenceTo({ type: Widget.type, name: "a" }), region: "" };
+
+/** A list that becomes a reference with this rule when it has elements already. */
+export async function listed(rule: OnDelete, ...likes: (typeof wrong)[]) {
+	const world = await referenced({ likes }, { likes: undefined });
+	const { pass, types } = nextSchema(world, { likes: rule });
+	await world.lab.run(pass.begin());
+	await world.lab.run(pass.complete(new AbortController().signal));
+	await world.restartBeta(types);
+	await world.lab.pass(3_000);
+	return { world, records: async () => (await world.beta.shadow(world.w))?.outgoing ?? [] };
 }

@@ -760,21 +760,32 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	"know the fields of another version by their numbers": {
 		rule: "A resource that is written in another version of its type holds what it held.",
 		test: {
-			file: "lab/renamed-fields.test.ts",
-			name: "holds its targets in the fields of the same names",
+			file: "lab/changed-versions.test.ts",
+			name: "holds its targets in the fields of the same names, which have other numbers",
 		},
+	},
+	"leave the rules of another version to a derivation": {
+		rule: "A write in another version of a type establishes targets by the rules of that.",
+		test: {
+			file: "lab/changed-versions.test.ts",
+			name: "establishes its targets by the rules of that",
+		},
+	},
+	"take a corrected type for a moved one": {
+		rule: "A reference whose wrong type is corrected is a new one.",
+		test: { file: "lab/wrong-types.test.ts", name: "holds its target" },
 	},
 	"forget what older servers have recorded for several fields": {
 		rule: "A record of a server before revision 4 counts for all fields with its target and rule.",
 		test: {
-			file: "lab/renamed-fields.test.ts",
+			file: "lab/older-records.test.ts",
 			name: "holds it if a new schema drops the field that is named",
 		},
 	},
 	"record wrong types as right ones": {
 		rule: "A reference to a wrong type says nothing of one to the right type with the same name.",
 		test: {
-			file: "lab/fields-with-one-target.test.ts",
+			file: "lab/wrong-types.test.ts",
 			name: "is no reason not to establish one of the right type and the same name",
 		},
 	},

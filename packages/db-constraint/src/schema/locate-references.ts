@@ -8,7 +8,7 @@ import { Refused } from "@plinth/storage";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import type { DeploymentInfo } from "../registry/environment.ts";
-import { nameOfField } from "../shadow/recorded-reference.ts";
+import { nameOfField, nameOfRecord } from "../shadow/recorded-reference.ts";
 import { displayKey, keyOf, keyString } from "../shadow/resource-key.ts";
 import type { DeclaredReference } from "./service-descriptor.ts";
 
@@ -69,7 +69,7 @@ export function nameOfLocated(reference: LocatedReference): string {
 /**
  * The references of a resource: the declared ones if its type is registered and can decode it. Otherwise its
  * data can't be read and it keeps the references of its shadow, of which those to unknown services can't be
- * located.
+ * located. Neither can one to a wrong type that a server before revision 4 has recorded beside the right one.
  */
 export function locatedOf(
 	{ descriptor }: Pick<ConstraintContext, "descriptor">,
@@ -85,10 +85,12 @@ export function locatedOf(
 	}
 	const located: LocatedReference[] = [];
 	const unlocated: OutgoingReference[] = [];
+	const held = new Set(recorded.filter(({ targetUid }) => targetUid !== "").map(nameOfRecord));
 	for (const each of recorded) {
 		const { path, field, target, rule, missing } = each;
 		const service = target && descriptor.serviceOfGroup(target.group);
-		if (target === undefined || service === undefined) {
+		const isWrong = each.targetUid === "" && held.has(nameOfRecord(each));
+		if (target === undefined || service === undefined || isWrong) {
 			unlocated.push(each);
 		} else {
 			const wrong = missing?.wrongType ? { wrongType: missing.wrongType } : {};

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import {
 	type OutgoingReference,
 	OutgoingReferenceSchema,
@@ -13,8 +12,8 @@ import type { Clock } from "@plinth/runtime";
 import { isPlanted } from "../fault-points.ts";
 import type { Establishment } from "../protocol/establish-references.ts";
 import type { LocatedReference } from "../schema/locate-references.ts";
+import { fieldOfPath } from "./field-of-path.ts";
 import { type FieldAndTarget, nameOfField, nameOfRecord, targetOf } from "./recorded-reference.ts";
-import { type KeyLike, keyString } from "./resource-key.ts";
 import { deployedOf } from "./shadow.ts";
 
 /**
@@ -146,33 +145,41 @@ export function resolveTask(target: ResourceKey): Task {
 export class RecordedReferences {
 	readonly #byName: ReadonlyMap<string, OutgoingReference>;
 	/**
-	 * Records of servers before revision 4. They know neither the numbers of fields nor wrong types, and there is one for all
-	 * fields with its target and rule.
+	 * Records of servers before revision 4, by target: they know neither the numbers of fields nor wrong types. There is one for
+	 * all fields with its target and rule, and perhaps another one for those that name the target in a wrong type.
 	 */
-	readonly #older: readonly OutgoingReference[];
+	readonly #older: ReadonlyMap<string, readonly OutgoingReference[]>;
 
 	constructor(outgoing: readonly OutgoingReference[]) {
-		this.#byName = new Map(outgoing.map((each) => [nameOfRecord(each), each]));
-		this.#older = outgoing.filter(({ field }) => field === "");
+		const numbered = outgoing.filter(({ field }) => field !== "");
+		this.#byName = new Map(numbered.map((each) => [nameOfRecord(each), each]));
+		const isAll = numbered.length === outgoing.length;
+		this.#older = Map.groupBy(isAll ? [] : outgoing.filter(({ field }) => field === ""), targetOf);
 	}
 
 	/** The record of a reference, by whatever rule. */
 	of(reference: FieldAndTarget): OutgoingReference | undefined {
-		const record = this.#byName.get(nameOfField(reference));
-		if (record !== undefined || this.#older.length === 0) {
-			return record;
-		}
-		const { path, target, wrongType } = reference;
-		const older = this.#byName.get(nameOfField({ path, target, field: "" }));
-		return wrongType !== undefined && older?.targetUid !== "" ? undefined : older;
+		return this.#byName.get(nameOfField(reference));
 	}
 
-	/** The record of a target and a rule that a server before revision 4 has written for all fields with these. */
-	sharedBy(target: KeyLike, rule: OnDelete): OutgoingReference | undefined {
-		if (isPlanted("forget what older servers have recorded for several fields")) {
+	/** The record that a server before revision 4 has written for a reference: of its field, by whatever rule, or of its rule. */
+	olderOf(reference: PlannedReference): OutgoingReference | undefined {
+		const { path, rule, wrongType } = reference;
+		const older = this.#older.get(targetOf(reference));
+		if (older === undefined) {
 			return undefined;
 		}
-		const text = keyString(target);
-		return this.#older.find((each) => each.rule === rule && targetOf(each) === text);
+		const isMissing = ({ targetUid }: OutgoingReference) => targetUid === "";
+		const ofField = older.filter((each) => fieldOfPath(each.path) === fieldOfPath(path));
+		if (wrongType !== undefined) {
+			return ofField.find(isMissing);
+		}
+		if (
+			ofField.length === 0 &&
+			!isPlanted("forget what older servers have recorded for several fields")
+		) {
+			ofField.push(...older.filter((each) => each.rule === rule));
+		}
+		return ofField.find((each) => !isMissing(each)) ?? ofField[0];
 	}
 }

@@ -81,6 +81,7 @@ export function cloneMissingReference(message: MissingReference): MissingReferen
   }
   copy.isKept = message.isKept;
   copy.isOwner = message.isOwner;
+  copy.wrongType = message.wrongType;
   if (message.$unknown !== undefined) {
     copy.$unknown = copyUnknownFields(message.$unknown);
   }
