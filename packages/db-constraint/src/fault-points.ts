@@ -143,6 +143,7 @@ export type FaultName =
 	| "take what another field has lost"
 	| "take what another field holds"
 	| "take what another reference of the target holds"
+	| "tell schemas apart by their rules alone"
 	| "treat not known as not valid"
 	| "try again at once to delete what has lost its owners"
 	| "wait for a change after a conflict"

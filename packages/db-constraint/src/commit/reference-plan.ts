@@ -412,15 +412,13 @@ export class ReferencePlan {
 	): Promise<Omit<PlannedForeign, "edit">> {
 		const held = allHeld.of(reference);
 		const isAgain = this.#mustReestablish(reference, allHeld);
-		// Without a derivation, the field is the first one to reference the target by this rule: that holds nothing yet.
-		const isHeld = this.#derivation !== undefined;
 		return {
 			...reference,
 			isCrossTenancy: authorization.isCrossTenancy(reference.target),
 			known: allHeld.recordOf(reference) ?? held ?? allHeld.lostOf(reference),
 			isAgain,
 			...(isAgain ? { heldUid: held?.targetUid } : { ifMissing: held }),
-			...(await this.#storing(reference, isHeld ? held : undefined, isAgain)),
+			...(await this.#storing(reference, held, isAgain)),
 		};
 	}
 

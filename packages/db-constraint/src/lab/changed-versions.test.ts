@@ -5,7 +5,14 @@ import { describe, expect, it } from "vitest";
 import { Widget } from "../../testdata/types.ts";
 import { inVersion2, withFields, withRules } from "../simulation/schemas.fixture.ts";
 import { anyone } from "./anyone.fixture.ts";
-import { beginDeletion, type Init, type Rules, referenced } from "./shared-targets.fixture.ts";
+import {
+	addSecond,
+	beginDeletion,
+	type Init,
+	keepLost,
+	type Rules,
+	referenced,
+} from "./shared-targets.fixture.ts";
 import { to, widget } from "./things.fixture.ts";
 
 const { BLOCK, CASCADE, UNSET } = OnDelete;
@@ -20,7 +27,7 @@ async function inBoth(
 	const v2 = withFields(withRules(inVersion2(Widget), rules.v2), numbers);
 	await world.restartBeta([withRules(Widget, rules.v1), v2]);
 	return {
-		...{ ...world, world },
+		...{ ...world, world, v2 },
 		/** @param init - the fields of version 1 that have the numbers of those of version 2. */
 		async writeInV2(init: Init): Promise<void> {
 			const stored = (await beta.read(w)) as Resource;
@@ -54,6 +61,29 @@ describe("a resource that a user writes in another version of its type", () => {
 		const { lab, alpha, a, writeInV2 } = await inBoth(stricter);
 		await writeInV2({ needs: to("a") });
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+
+	it.each([true, false])(
+		"leaves them to their deployment: another one has the name, %s",
+		async (hasName) => {
+			const { world, lab, alpha, a, writeInV2, recorded } = await inBoth(stricter);
+			const second = await addSecond(world);
+			if (!hasName) {
+				await lab.run(second.delete(a));
+			}
+			await writeInV2({ needs: to("a") });
+			const record = { rule: BLOCK, deploymentUid: alpha.info.uid };
+			expect([...(await recorded()).values()]).toMatchObject([record]);
+		},
+	);
+
+	it("keeps what is lost and kept, by the same rule, also when version 1 is not registered", async () => {
+		const same = { v1: { needs: UNSET }, v2: { needs: UNSET } };
+		const { world, v2, writeInV2, recorded } = await inBoth(same);
+		await keepLost(world);
+		await world.restartBeta([v2]);
+		await writeInV2({ needs: to("a") });
+		expect([...(await recorded()).values()]).toMatchObject([{ missing: { isKept: true } }]);
 	});
 
 	it("is refused if such a target is being deleted", async () => {

@@ -775,6 +775,13 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A reference whose wrong type is corrected is a new one.",
 		test: { file: "lab/wrong-types.test.ts", name: "holds its target" },
 	},
+	"tell schemas apart by their rules alone": {
+		rule: "A schema that finds references in other fields is another one, though it has the same rules.",
+		test: {
+			file: "lab/nested-references.test.ts",
+			name: "a server without the field writes nothing beside one that has it",
+		},
+	},
 	"forget what older servers have recorded for several fields": {
 		rule: "A record of a server before revision 4 counts for all fields with its target and rule.",
 		test: {

@@ -71,6 +71,16 @@ export class ReferenceFields {
 			.sort((a, b) => (a.field < b.field ? -1 : 1));
 	}
 
+	/** What decides where references are found in stored data, in an order that depends only on the schema. */
+	get structure(): readonly string[] {
+		return [...this.#fields.values()]
+			.flat()
+			.map(({ field }) =>
+				[field, field.number, field.fieldKind, messageOf(field)?.typeName].join(" "),
+			)
+			.sort();
+	}
+
 	/** The references of a message. Empty ones are omitted. */
 	find(message: MessageShape<DescMessage>): readonly FoundReference[] {
 		const found: FoundReference[] = [];

@@ -1,5 +1,9 @@
 import { create, type MessageInitShape, setExtension } from "@bufbuild/protobuf";
-import { FileOptionsSchema, OneofOptionsSchema } from "@bufbuild/protobuf/wkt";
+import {
+	FieldDescriptorProto_Label,
+	FileOptionsSchema,
+	OneofOptionsSchema,
+} from "@bufbuild/protobuf/wkt";
 import {
 	FieldRulesSchema,
 	field as fieldRules,
@@ -174,6 +178,30 @@ describe("a service descriptor", () => {
 			delete file.messageType[0]?.field[1]?.options;
 		});
 		const other = new ServiceDescriptor({ types: [without] });
+		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
+	});
+
+	it.each<[string, Parameters<typeof otherThing>[0]]>([
+		[
+			"a field that leads to references",
+			(file) => {
+				const part = file.messageType[0]?.nestedType.find(({ name }) => name === "Part");
+				Object.assign(part ?? {}, { field: part?.field.filter(({ name }) => name !== "parts") });
+			},
+		],
+		[
+			"the number of a field",
+			(file) => Object.assign(file.messageType[0]?.field[1] ?? {}, { number: 30 }),
+		],
+		[
+			"a list in the place of one reference",
+			(file) => {
+				const label = FieldDescriptorProto_Label.REPEATED;
+				Object.assign(file.messageType[0]?.field[1] ?? {}, { label });
+			},
+		],
+	])("changes its fingerprint with %s", (_what, change) => {
+		const other = new ServiceDescriptor({ types: [otherThing(change)] });
 		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
 	});
 
