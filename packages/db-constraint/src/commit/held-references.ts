@@ -11,6 +11,11 @@ export interface StoredReferences {
 	readonly references: () => readonly LocatedReference[];
 	/** Whether it is of another version of its type, whose fields have other numbers. Default: false. */
 	readonly isOtherVersion?: boolean;
+	/**
+	 * Whether the deployment of a record is known, or one that has taken over from it. What a write adds is not established with a
+	 * deployment that is gone. Default: it is.
+	 */
+	readonly isDeploymentKnown?: (record: OutgoingReference) => boolean;
 }
 
 /**
@@ -156,8 +161,13 @@ export class HeldReferences {
 			const record = isRight && stored.rule === rule ? this.#recordOfStored(stored) : undefined;
 			return record?.rule === rule ? [{ stored, record }] : [];
 		});
-		const held = same.find(({ record }) => isHeld(record))?.record;
 		const isMoved = ({ stored }: (typeof same)[number]) => isAdded && !this.#isPlanned(stored);
+		const isKnown = ({ record }: (typeof same)[number]) =>
+			this.#stored.isDeploymentKnown?.(record) !== false ||
+			isPlanted("add to what a deleted deployment has stored");
+		const held = same.find(
+			(each) => isHeld(each.record) && (!isAdded || isMoved(each) || isKnown(each)),
+		)?.record;
 		const lost = same.find(
 			(each) => isMoved(each) || isPlanted("copy what another field has lost"),
 		);

@@ -268,6 +268,7 @@ export class ReferencePlan {
 		resource: Resource,
 		stored: Resource | undefined,
 	): HeldReferences {
+		const { environment } = this.#context;
 		const recorded = new RecordedReferences(outgoing);
 		if (this.#derivation !== undefined) {
 			return new HeldReferences(recorded, located);
@@ -275,6 +276,9 @@ export class ReferencePlan {
 		return new HeldReferences(recorded, located, {
 			references: () => (stored === undefined ? [] : this.#referencesOf(stored, outgoing)),
 			isOtherVersion: stored?.id?.type?.groupVersion !== resource.id?.type?.groupVersion,
+			isDeploymentKnown: ({ deploymentUid }) =>
+				deploymentUid === "" ||
+				environment.byUid(responsibleUid(environment, deploymentUid)) !== undefined,
 		});
 	}
 
@@ -389,7 +393,10 @@ export class ReferencePlan {
 		// The resource had it before. Whether its target exists must not show: it is looked up after the commit.
 		const isUnseen =
 			authorization.isNeeded && !isNew && !(isOwn && authorization.allows(reference));
-		if (isUnseen || this.#isOfOther(reference, held) || (derives && this.#isForLater(target))) {
+		// A write has room for as many of those that the resource had before as a derivation. A task looks up the others.
+		const mayBeLater = isOwn ? mayWait() : derives;
+		const isLeft = isUnseen || this.#isOfOther(reference, held);
+		if (isLeft || (mayBeLater && this.#isForLater(target))) {
 			return this.#leftOf(reference, known, held) ?? unresolved();
 		}
 		if (isOwn) {
@@ -686,10 +693,13 @@ export class ReferencePlan {
 	}
 
 	/**
-	 * Whether this commit of a derivation leaves the target as it is: it was missing already, or the batch is full. All
+	 * Whether this commit leaves the target as it is: it was missing already, or the batch is full. All
 	 * references to one target are in one batch: the later ones do not establish again what an earlier one has.
 	 */
 	#isForLater(target: KeyLike): boolean {
+		if (isPlanted("look up all changed rules in one write") && this.#derivation === undefined) {
+			return false;
+		}
 		if (this.#derivation?.isMissing?.(target)) {
 			return true;
 		}

@@ -9,10 +9,12 @@ import {
 } from "@plinth/controller";
 import {
 	Lifecycle,
+	type OutgoingReference,
 	type Shadow,
 	type Source,
 	type Task,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { targetPlace } from "../deployments/target-place.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { Deletion } from "../node/constraint-context.ts";
 import type { Constraints } from "../node/constraints.ts";
@@ -370,7 +372,11 @@ function awaitedDeployments(
 		const queried =
 			shadow.lifecycle === Lifecycle.DELETING
 				? holders(shadow)
-				: [...shadow.sources.flatMap(tentativeHolder), ...shadow.tasks.flatMap(confirmingHolder)];
+				: [
+						...shadow.sources.flatMap(tentativeHolder),
+						...shadow.tasks.flatMap(confirmingHolder),
+						...shadow.outgoing.flatMap((each) => placeOfMissing(context, each)),
+					];
 		for (const { uid } of queried) {
 			uids.add(uid);
 		}
@@ -381,6 +387,15 @@ function awaitedDeployments(
 		}
 	}
 	return uids.size === 0 ? new Set([context.environment.self.uid]) : uids;
+}
+
+/** Where a missing target is looked up, if a deployment is known there. */
+function placeOfMissing(context: Constraints["context"], reference: OutgoingReference) {
+	if (reference.targetUid !== "" || isPlanted("count lookups for the deployment that makes them")) {
+		return [];
+	}
+	const place = targetPlace(context, reference);
+	return place.uid === "" ? [] : [place];
 }
 
 function tentativeHolder({ deployment, tentative }: Source) {

@@ -19,14 +19,17 @@
  */
 import {
 	Lifecycle,
+	type ResourceKey,
 	type Shadow,
 	type Source,
 } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
+import { targetPlace } from "../deployments/target-place.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
 import { type HolderQuery, isReleased } from "../protocol/holder-query.ts";
 import { deriveReferences } from "../schema/derive-references.ts";
-import { nameOfKey } from "../shadow/resource-key.ts";
+import { targetOf } from "../shadow/recorded-reference.ts";
+import { keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { sameTarget, sourceOf, withoutDeployment, withSource } from "../shadow/shadow.ts";
 import { readShadow, type StoredShadow } from "../shadow/shadow-records.ts";
 import { replaceShadow, updateShadow } from "../shadow/shadow-update.ts";
@@ -149,11 +152,39 @@ export class OwnedPendingHandler {
 			return { requeueAfterMs: waitMs };
 		}
 		this.#lookups.begin(name);
-		await deriveReferences(this.#context, nameOfKey(shadow.resource));
+		await this.#lookUp(shadow, shadow.resource);
 		const left = (await readShadow(this.#context.backend, name))?.shadow;
 		return left !== undefined && isMissing(left)
 			? { requeueAfterMs: this.#lookups.failed(name, left) }
 			: done;
+	}
+
+	/**
+	 * A deployment that can't be reached does not keep the targets of others from being found: after a failure, those of each one are
+	 * looked up on their own.
+	 */
+	async #lookUp({ outgoing }: Shadow, resource: ResourceKey): Promise<void> {
+		const name = nameOfKey(resource);
+		try {
+			await deriveReferences(this.#context, name);
+		} catch (failure) {
+			const missing = outgoing.filter(({ targetUid }) => targetUid === "");
+			const places = Map.groupBy(missing, (each) => {
+				const { uid, service, region } = targetPlace(this.#context, each);
+				return `${uid} ${service} ${region}`;
+			});
+			if (places.size === 1 || isPlanted("look up the targets of all deployments together")) {
+				throw failure;
+			}
+			for (const same of places.values()) {
+				const targets = new Set(same.map(targetOf));
+				await deriveReferences(this.#context, name, {
+					reestablish: () => false,
+					isMissing: (target) => !targets.has(keyString(target)),
+				}).catch(() => {});
+			}
+			throw failure;
+		}
 	}
 
 	/** Confirms all committed references, and removes the completed tasks in one change of the shadow. */

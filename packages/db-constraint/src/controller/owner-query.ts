@@ -127,7 +127,9 @@ export class OwnerQuery {
 		return {
 			verdict,
 			decidedBy: isKnown ? [deployment.uid] : [],
-			problem: isKnown ? "" : `${nameOf(owner)}: ${where} does not know this type`,
+			problem: isKnown
+				? ""
+				: `${nameOf(owner)}: ${where} does not know this type, or has not derived its references yet`,
 		};
 	}
 

@@ -95,7 +95,7 @@ export class ReferenceManager {
 		const { environment, descriptor } = this.#options.constraints.context;
 		const { self } = environment;
 		const services = new Set([self.service]);
-		for (const { service } of descriptor.imports(self.version)) {
+		for (const { service } of descriptor.imports()) {
 			services.add(service);
 		}
 		const found = new Map<string, DeploymentInfo>();

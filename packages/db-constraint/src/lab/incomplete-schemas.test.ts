@@ -1,5 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import type { Resource } from "@plinth/proto";
 import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
+import {
+	CheckMetaOwnersRequest_OwnershipSchema,
+	CheckMetaOwnersResponse_Verdict as Verdict,
+} from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { Lifecycle } from "@plinth/proto/gen/plinth/schema/v1/shadow_pb.js";
 import { newUlid } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
@@ -8,10 +13,11 @@ import { clearReferences } from "../commit/clear-references.ts";
 import { deletion } from "../commit/removals.ts";
 import { SubscribedDeletingHandler } from "../controller/subscribed-deleting-handler.ts";
 import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
+import { checkOwnerships } from "../protocol/check-ownership.ts";
 import { SchemaPass } from "../schema/schema-pass.ts";
 import { ServiceDescriptor } from "../schema/service-descriptor.ts";
 import { keyOf } from "../shadow/resource-key.ts";
-import { shadowName } from "../shadow/shadow.ts";
+import { deployedOf, shadowName } from "../shadow/shadow.ts";
 import { readShadow } from "../shadow/shadow-records.ts";
 import { withRules } from "../simulation/schemas.fixture.ts";
 import { anyone } from "./anyone.fixture.ts";
@@ -136,8 +142,13 @@ describe("while a schema has changed the rule of a target in the own deployment"
 			await lab.run(alpha.start());
 		};
 		await start(rules);
+		let pass: SchemaPass | undefined;
 		return {
-			...{ ...world, start },
+			...{
+				...world,
+				start,
+				complete: async () => lab.run(pass?.complete(never) ?? Promise.resolve()),
+			},
 			/** A schema has begun, and a user changes something else. */
 			async change(next: typeof rules) {
 				const descriptor = new ServiceDescriptor({
@@ -145,7 +156,8 @@ describe("while a schema has changed the rule of a target in the own deployment"
 					service: "alpha",
 				});
 				const context = { ...alpha.current.constraints.context, descriptor };
-				await lab.run(new SchemaPass(context).begin());
+				pass = new SchemaPass(context);
+				await lab.run(pass.begin());
 				const stored = (await alpha.read(id("w"))) as Resource;
 				const resource = {
 					...stored,
@@ -158,6 +170,25 @@ describe("while a schema has changed the rule of a target in the own deployment"
 			},
 		};
 	}
+
+	it.each<[string, OnDelete | undefined]>([
+		["60 targets get another rule", UNSET],
+		["60 names become references", undefined],
+	])("a user changes something else: %s", async (_what, before) => {
+		const { lab, alpha, change, complete } = await started({ likes: before });
+		const likes = Array.from({ length: 60 }, (_, at) => to(`t-${at}`));
+		for (const { name } of likes) {
+			await lab.run(alpha.write(thing(name)));
+		}
+		// One commit has no room for the sources of all of them.
+		for (const count of [30, 60]) {
+			await lab.run(alpha.write(thing("w", { likes: likes.slice(0, count) })));
+		}
+		expect(await change({ likes: BLOCK })).toHaveLength(60);
+		await complete();
+		const { outgoing = [] } = (await alpha.shadow(alpha.id(Thing, "w"))) ?? {};
+		expect(outgoing.filter(({ targetUid }) => targetUid !== "")).toHaveLength(60);
+	});
 
 	it("a user changes something else: it is missing", async () => {
 		const { lab, alpha, start, change } = await started({ needs: undefined });
@@ -175,5 +206,32 @@ describe("while a schema has changed the rule of a target in the own deployment"
 		expect((await alpha.shadow(id("a")))?.lifecycle).toBe(Lifecycle.DELETING);
 		const recorded = await change({ needs: BLOCK, belongs_to: BLOCK });
 		expect(recorded).toMatchObject([{ path: "belongs_to", targetUid: a.id?.uid }]);
+	});
+});
+
+describe("while a schema is incomplete", () => {
+	it("an owner that must reference what it owns is not known", async () => {
+		const { lab, alpha, id } = await oneDeployment();
+		const [owned, owner] = [id("owned"), await lab.run(alpha.write(thing("owner")))];
+		await lab.run(alpha.write(thing("owned")));
+		const descriptor = new ServiceDescriptor({
+			types: [withRules(Thing, { needs: UNSET })],
+			service: "alpha",
+		});
+		const { context } = alpha.current.constraints;
+		const pass = new SchemaPass({ ...context, descriptor });
+		const check = async () => {
+			const ownership = create(CheckMetaOwnersRequest_OwnershipSchema, {
+				...{ ownee: keyOf(owned, ""), owner: keyOf(id("owner"), "") },
+				...{ ownerUid: owner.id?.uid ?? "", requiresOwnerReference: true },
+			});
+			const from = deployedOf(context.environment.self);
+			return lab.run(checkOwnerships(context, from, [ownership]));
+		};
+		expect(await check()).toEqual([Verdict.NOT_VALID]);
+		await lab.run(pass.begin());
+		expect(await check()).toEqual([Verdict.UNSPECIFIED]);
+		await lab.run(pass.complete(never));
+		expect(await check()).toEqual([Verdict.NOT_VALID]);
 	});
 });

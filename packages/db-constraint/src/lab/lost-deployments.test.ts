@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Condition_State, OwnerReferenceSchema } from "@plinth/proto";
+import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { CheckMetaOwnersResponse_Verdict as Verdict } from "@plinth/proto/gen/plinth/schema/v1/schema_mixin_service_pb.js";
 import { type ResourceType, referenceTo } from "@plinth/resource";
 import {
@@ -14,6 +15,10 @@ import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.t
 import { deployedOf } from "../shadow/shadow.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, make } from "./lab.fixture.ts";
+import { referenced, writeAsUser } from "./shared-targets.fixture.ts";
+import { thing, to } from "./things.fixture.ts";
+
+const { BLOCK } = OnDelete;
 
 /** `alpha` has `a`, which resources of `beta` may reference. @param backend - decorates the storage of `beta`. */
 async function twoServices(backend: (backend: StorageBackend) => StorageBackend = (same) => same) {
@@ -227,6 +232,25 @@ describe("references to a deleted deployment", () => {
 		Object.assign(environment, { isDeleted });
 		await lab.pass(600_000);
 		expect(await beta.read(w)).toBeUndefined();
+	});
+});
+
+describe("a reference that a user adds beside one to a deployment that was deleted", () => {
+	it("is established with the deployment that is found", async () => {
+		const world = await referenced({ needs: to("a") }, { needs: BLOCK, belongs_to: BLOCK });
+		const { lab, alpha, beta, w } = world;
+		lab.retire(alpha);
+		await lab.pass(60_000);
+		const next = await lab.add({ name: "next", service: "alpha", region: "r1", types: [Thing] });
+		const { descriptor } = beta.current.constraints.context;
+		const both = { needs: to("a"), belongsTo: to("a") };
+		await expect(writeAsUser(world, descriptor, both)).rejects.toThrow("does not exist");
+		await lab.run(next.write(thing("a")));
+		await writeAsUser(world, descriptor, both);
+		await expect(lab.run(next.delete(next.id(Thing, "a")))).rejects.toThrow("is referenced by");
+		const { outgoing = [] } = (await beta.shadow(w)) ?? {};
+		const uids = [alpha.info.uid, next.info.uid];
+		expect(outgoing.map(({ deploymentUid }) => deploymentUid)).toEqual(uids);
 	});
 });
 

@@ -5,9 +5,10 @@ import { referenceTo } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Thing, ThingSchema, Widget, WidgetSchema } from "../../testdata/types.ts";
 import { createDeploymentService } from "../deployments/deployment-service.ts";
+import { restore } from "../deployments/settling.fixture.ts";
 import { reestablishOwnReferences } from "../succession/succession.ts";
 import { Lab, type LabDeployment, make } from "./lab.fixture.ts";
-import { hooked, thing, to, twoDeployments, widget } from "./things.fixture.ts";
+import { hooked, thing, thingsInTwoRegions, to, twoDeployments, widget } from "./things.fixture.ts";
 
 const never = new AbortController().signal;
 
@@ -197,4 +198,22 @@ describe("targets that were lost in a restore", () => {
 		await lab.pass(300_000);
 		expect((await beta.shadow(w))?.tasks).toEqual([]);
 	});
+});
+
+it("a target that was lost is found again though the deployment of another lost one is down", async () => {
+	const { lab, alpha, far, beta } = await thingsInTwoRegions();
+	await lab.run(alpha.write(thing("a")));
+	await lab.run(far.write(thing("b")));
+	await lab.run(beta.write(widget("w", { needs: to("a", "r1"), belongsTo: to("b", "r2") })));
+	await lab.pass(5_000);
+	const first = await restore(lab, alpha);
+	const second = await restore(lab, far);
+	const w = beta.id(Widget, "w");
+	const recorded = async () => (await beta.shadow(w))?.outgoing.map(({ targetUid }) => targetUid);
+	expect(await recorded()).toEqual(["", ""]);
+	second.crash();
+	const a = await lab.run(first.write(thing("a")));
+	await lab.pass(600_000);
+	expect(await recorded()).toEqual([a.id?.uid, ""]);
+	await expect(lab.run(first.delete(first.id(Thing, "a")))).rejects.toThrow("is referenced by");
 });

@@ -775,6 +775,41 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A reference whose wrong type is corrected is a new one.",
 		test: { file: "lab/wrong-types.test.ts", name: "holds its target" },
 	},
+	"add to what a deleted deployment has stored": {
+		rule: "What a write adds is established with the deployment that is found, also beside a reference to a deleted one.",
+		test: {
+			file: "lab/lost-deployments.test.ts",
+			name: "is established with the deployment that is found",
+		},
+	},
+	"look up the targets of all deployments together": {
+		rule: "A target is found again though another missing one can't be looked up.",
+		test: {
+			file: "lab/lost-targets.test.ts",
+			name: "a target that was lost is found again though the deployment of another lost one is down",
+		},
+	},
+	"count lookups for the deployment that makes them": {
+		rule: "Lookups at a deployment that does not respond hold up no deletions elsewhere.",
+		test: {
+			file: "lab/silent-deployments.test.ts",
+			name: "holds up no deletion in another one when its targets are looked up",
+		},
+	},
+	"judge owners by an incomplete schema": {
+		rule: "An owner is not valid only if its references are derived.",
+		test: {
+			file: "lab/incomplete-schemas.test.ts",
+			name: "an owner that must reference what it owns is not known",
+		},
+	},
+	"look up all changed rules in one write": {
+		rule: "A write has room for what the resource references, however many rules an incomplete schema changes.",
+		test: {
+			file: "lab/incomplete-schemas.test.ts",
+			name: "a user changes something else: 60 targets get another rule",
+		},
+	},
 	"tell schemas apart by their rules alone": {
 		rule: "A schema that finds references in other fields is another one, though it has the same rules.",
 		test: {

@@ -14,6 +14,7 @@ import { hasNamespace, hasPartition, isMarkedForDeletion } from "@plinth/resourc
 import { isConflict } from "../commit/conflict.ts";
 import { isPlanted } from "../fault-points.ts";
 import type { ConstraintContext } from "../node/constraint-context.ts";
+import { isSchemaComplete } from "../schema/descriptor-record.ts";
 import { type KeyLike, keyString, nameOfKey } from "../shadow/resource-key.ts";
 import { newShadow, sameTarget, shadowName } from "../shadow/shadow.ts";
 import { putRecord, readShadow } from "../shadow/shadow-records.ts";
@@ -60,8 +61,9 @@ async function checkOwner(
 	}
 	await Promise.all(
 		ownerships.map(async (each) => {
-			if (each.requiresOwnerReference && !(await references(context, each))) {
-				verdicts.set(each, Verdict.NOT_VALID);
+			const isReferenced = each.requiresOwnerReference ? await references(context, each) : true;
+			if (isReferenced !== true) {
+				verdicts.set(each, isReferenced === undefined ? Verdict.UNSPECIFIED : Verdict.NOT_VALID);
 			}
 		}),
 	);
@@ -132,20 +134,26 @@ function withOwnees(shadow: Shadow, deployment: Deployed, requires: boolean): Sh
 	return { ...shadow, ownees: [...shadow.ownees.filter((each) => each !== before), ownees] };
 }
 
-/** Whether the owner references the ownee. A "no" is final, like `finalDecisions`. */
+/**
+ * Whether the owner references the ownee; `undefined` if that is not known: while the active schema is not complete, the owner
+ * may have references that are not derived yet. A "no" is final, like `finalDecisions`.
+ */
 async function references(
 	context: ConstraintContext,
 	{ owner, ownerUid, ownee }: Ownership,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
 	if (owner === undefined || ownee === undefined) {
 		return false;
 	}
 	if (hasReference(context, owner, ownerUid, ownee)) {
 		return true;
 	}
+	// Before the index is read: what is derived until then is seen.
+	const isComplete =
+		(await isSchemaComplete(context)) || isPlanted("judge owners by an incomplete schema");
 	const version = await context.guards.change(ownee);
 	await context.index.reachedWithin(version, context.limits.callTimeoutMs);
-	return hasReference(context, owner, ownerUid, ownee);
+	return hasReference(context, owner, ownerUid, ownee) || (isComplete ? false : undefined);
 }
 
 function hasReference(

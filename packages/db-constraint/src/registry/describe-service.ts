@@ -51,10 +51,9 @@ function mergedDescription(
 	descriptor: ServiceDescriptor,
 ): ServiceData {
 	const versions = new Map(before.versions.map((each) => [each.version, each]));
+	// A deployment serves all its versions, whichever of them it publishes.
+	const imports = descriptor.imports().map(({ service, version }) => ({ service, version }));
 	for (const version of descriptor.versions) {
-		const imports = descriptor
-			.imports(version)
-			.map(({ service, version }) => ({ service, version }));
 		versions.set(version, create(ServiceVersionSchema, { version, imports }));
 	}
 	return create(ServiceSchema, {

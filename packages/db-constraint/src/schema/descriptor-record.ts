@@ -76,6 +76,14 @@ export async function isSchemaActive({
 	return record?.fingerprint === descriptor.fingerprint;
 }
 
+/** Whether the references of all resources are derived by the active schema. @throws StorageError if the storage can't be read. */
+export async function isSchemaComplete({
+	backend,
+}: Pick<ConstraintContext, "backend">): Promise<boolean> {
+	const stored = await readRecord(backend, descriptorRecord, { consistency: "strong" });
+	return stored?.record.case !== "descriptor" || stored.record.value.complete;
+}
+
 /** What an establishment has to know of the active schema. */
 export interface SchemaForEstablishments {
 	/** The types that it serves, as in `iam.v1.Project`. */

@@ -76,7 +76,14 @@ export class ReferenceFields {
 		return [...this.#fields.values()]
 			.flat()
 			.map(({ field }) =>
-				[field, field.number, field.fieldKind, messageOf(field)?.typeName].join(" "),
+				[
+					...[field, field.number, field.fieldKind, messageOf(field)?.typeName],
+					// Of these, only one that is stored is found: the last.
+					field.oneof?.fields
+						.map(({ number }) => number)
+						.sort((a, b) => a - b)
+						.join(),
+				].join(" "),
 			)
 			.sort();
 	}

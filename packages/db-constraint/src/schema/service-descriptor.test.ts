@@ -15,11 +15,12 @@ import {
 	ServiceVersionSchema,
 	service,
 } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
-import { referenceTo } from "@plinth/resource";
+import { Partition, referenceTo } from "@plinth/resource";
 import { describe, expect, it, vi } from "vitest";
 import { otherThing, thingReferencing } from "../../testdata/other-thing.ts";
 import { Thing, ThingSchema, Widget } from "../../testdata/types.ts";
 import { make } from "../lab/lab.fixture.ts";
+import { inVersion2 } from "../simulation/schemas.fixture.ts";
 import { referenceProblems } from "./reference-fields.ts";
 import { DescriptorError, ServiceDescriptor } from "./service-descriptor.ts";
 
@@ -200,9 +201,35 @@ describe("a service descriptor", () => {
 				Object.assign(file.messageType[0]?.field[1] ?? {}, { label });
 			},
 		],
+		[
+			"a oneof",
+			(file) => {
+				const [message] = file.messageType;
+				for (const field of message?.field.filter(({ name }) => /shelf|elsewhere/.test(name)) ??
+					[]) {
+					Reflect.deleteProperty(field, "oneofIndex");
+				}
+				Object.assign(message ?? {}, { oneofDecl: [] });
+			},
+		],
 	])("changes its fingerprint with %s", (_what, change) => {
 		const other = new ServiceDescriptor({ types: [otherThing(change)] });
 		expect(other.fingerprint).not.toBe(descriptor.fingerprint);
+	});
+
+	it("has its versions in the order of their age", () => {
+		const types = ["v10", "v1beta1", "v9", "v1"].map((version) =>
+			thingOf({ service: "alpha", version }),
+		);
+		const { versions } = new ServiceDescriptor({ types, service: "alpha" });
+		expect(versions).toEqual(["v1beta1", "v1", "v9", "v10"]);
+	});
+
+	it("has a fingerprint that neither the order of types changes, nor one without references", () => {
+		const types = [Thing, inVersion2(Thing)];
+		const { fingerprint } = new ServiceDescriptor({ types, service: "alpha" });
+		const more = [...types.toReversed(), Partition];
+		expect(new ServiceDescriptor({ types: more, service: "alpha" }).fingerprint).toBe(fingerprint);
 	});
 
 	it("changes its fingerprint with the protocol", async () => {

@@ -16,6 +16,7 @@ import {
 } from "@plinth/resource";
 import { isPlanted } from "../fault-points.ts";
 import { hashOf, type KeyLike } from "../shadow/resource-key.ts";
+import { compareApiVersions } from "./api-versions.ts";
 import { protocolRevision } from "./protocol-revision.ts";
 import { type FoundReference, ReferenceFields, referenceProblems } from "./reference-fields.ts";
 
@@ -111,7 +112,7 @@ export class ServiceDescriptor {
 				`the types belong to several services (${[...services].join(", ")}): name the one that is deployed`,
 			);
 		}
-		this.versions = [...versions].sort();
+		this.versions = [...versions].sort(compareApiVersions);
 		this.groups = [...groups].sort();
 		for (const type of [...foreignTypes, ...types]) {
 			this.#scopes.set(type.family, type);
@@ -289,15 +290,15 @@ export class ServiceDescriptor {
 
 	#fingerprint(foreignTypes: readonly ResourceType[]): string {
 		// A field that only leads to references counts too: a server without it would drop their records.
-		const structure = [...this.#fields.values()].map(({ type, fields }) => [
-			type.key,
-			fields.structure,
-		]);
-		const rules = [...this.#fields.values()].flatMap(({ type, fields }) =>
+		const all = [...this.#fields.values()]
+			.filter(({ fields }) => !fields.isEmpty)
+			.sort((a, b) => (a.type.key < b.type.key ? -1 : 1));
+		const structure = all.map(({ type, fields }) => [type.key, fields.structure]);
+		const rules = all.flatMap(({ type, fields }) =>
 			// Whether a field can be cleared decides nothing that other servers rely on.
 			fields.rules.map(({ field, rule: { notClearable: _, ...rule } }) => [type.key, field, rule]),
 		);
-		const imports = [...this.#imports];
+		const imports = [...this.#imports].sort(([a], [b]) => (a < b ? -1 : 1));
 		// The scopes decide whether the name of an owner has a partition and a namespace.
 		const scopes = foreignTypes.map(({ type, scope }) => `${familyKey(type)} ${scope}`).sort();
 		const fields = isPlanted("tell schemas apart by their rules alone") ? [] : structure;

@@ -71,11 +71,10 @@ async function failedOver(sim: SimulationContext, user: User, pair: Pair) {
 
 /** Whether the holder follows the target's deployment before it has any reference to that. */
 function follows({ holder, target }: Pair): boolean {
-	const { descriptor, version } = holder.schema;
+	const { descriptor } = holder.schema;
 	const { name } = target.service;
 	return (
-		holder.service.name === name ||
-		descriptor.imports(version).some(({ service }) => service === name)
+		holder.service.name === name || descriptor.imports().some(({ service }) => service === name)
 	);
 }
 
