@@ -3,6 +3,7 @@ import { OnDelete } from "@plinth/proto/gen/plinth/schema/v1/annotations_pb.js";
 import { newUlid, typeOf } from "@plinth/resource";
 import { describe, expect, it } from "vitest";
 import { Widget } from "../../testdata/types.ts";
+import { Action, operatorsOf, restore } from "../deployments/settling.fixture.ts";
 import { inVersion2, withFields, withRules } from "../simulation/schemas.fixture.ts";
 import { anyone } from "./anyone.fixture.ts";
 import {
@@ -12,6 +13,7 @@ import {
 	keepLost,
 	type Rules,
 	referenced,
+	writeAsUser,
 } from "./shared-targets.fixture.ts";
 import { to, widget } from "./things.fixture.ts";
 
@@ -53,6 +55,23 @@ describe("a resource that a user writes in another version of its type", () => {
 		expect([...(await recorded()).values()]).toMatchObject([{ field: "3", rule: BLOCK }]);
 		await lab.run(alpha.start());
 		await expect(lab.run(alpha.delete(a))).rejects.toThrow("it is referenced by");
+	});
+
+	it("keeps the decision about each field of one target, though they swap their numbers", async () => {
+		const rules = { needs: UNSET, belongs_to: UNSET };
+		const numbers = { needs: { number: 3 }, belongs_to: { number: 2 } };
+		const init = { needs: to("a"), belongsTo: to("a") };
+		const { world, writeInV2, recorded } = await inBoth({ v1: rules, v2: rules }, numbers);
+		await writeAsUser(world, world.beta.current.constraints.context.descriptor, init);
+		const { uid } = (await restore(world.lab, world.alpha)).info;
+		const operators = operatorsOf(world.lab, world.beta);
+		const missing = await operators.missing(uid);
+		const decided = missing.filter(({ path }) => path === "needs");
+		await operators.settle(uid, Action.KEEP, decided);
+		await writeInV2(init);
+		const { needs, belongs_to } = Object.fromEntries(await recorded());
+		expect(needs).toMatchObject({ field: "3", missing: { isKept: true } });
+		expect(belongs_to).toMatchObject({ field: "2", missing: { isKept: false } });
 	});
 
 	const stricter = { v1: { needs: UNSET }, v2: { needs: BLOCK } };

@@ -761,7 +761,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 		rule: "A resource that is written in another version of its type holds what it held.",
 		test: {
 			file: "lab/changed-versions.test.ts",
-			name: "holds its targets in the fields of the same names, which have other numbers",
+			name: "keeps the decision about each field of one target, though they swap their numbers",
 		},
 	},
 	"leave the rules of another version to a derivation": {
