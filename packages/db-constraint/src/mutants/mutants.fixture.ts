@@ -66,7 +66,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 188,
+		seed: 214,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -194,7 +194,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep reports from the holder of the shard": {
 		rule: "A report of a release that reaches another server is passed on to the holder of the shard.",
-		seed: 48,
+		seed: 53,
 	},
 	"count the report of a restored registry itself": {
 		rule: "A restored registry is complete only once another deployment has reported.",
@@ -410,7 +410,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	"give up a uid that a restored registry lacks": {
 		rule: "A deployment that starts keeps its uid if a restored meta deployment lacks it.",
 		places: 2,
-		seed: 97,
+		seed: 25,
 	},
 	"give up a uid that an empty registry lacks": {
 		rule: "A deployment gives up its uid only if the record of its deletion is read.",
