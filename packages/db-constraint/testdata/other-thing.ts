@@ -1,19 +1,24 @@
-import { createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { createFileRegistry, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { defineType } from "@plinth/resource";
 import { ThingSchema } from "./types.ts";
 
 /** The type Thing, as another version of the code may declare it. */
 export function otherThing(change: (file: FileDescriptorProto) => void) {
-	const { proto, dependencies } = ThingSchema.file;
+	return otherType(ThingSchema, change);
+}
+
+/** A type as another version of the code may declare it. */
+export function otherType(before: DescMessage, change: (file: FileDescriptorProto) => void) {
+	const { proto, dependencies } = before.file;
 	const copy = fromBinary(FileDescriptorProtoSchema, toBinary(FileDescriptorProtoSchema, proto));
 	change(copy);
 	const registry = createFileRegistry(copy, (name) =>
 		dependencies.find((file) => file.proto.name === name),
 	);
-	const schema = registry.getMessage(ThingSchema.typeName);
+	const schema = registry.getMessage(before.typeName);
 	if (schema === undefined) {
-		throw new Error("the copy has no Thing");
+		throw new Error(`the copy has no ${before.typeName}`);
 	}
 	return defineType(schema);
 }

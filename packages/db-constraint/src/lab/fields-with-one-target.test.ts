@@ -174,23 +174,14 @@ describe("a new field that names what another field with its rule holds", () => 
 });
 
 describe("what a field has lost, and operators have decided to keep", () => {
-	it("is not what a new field has lost, which gets its former rule", async () => {
+	it.each<[string, Rules]>([
+		["former rule", { needs: CASCADE, belongs_to: UNSET }],
+		["rule", { needs: UNSET, belongs_to: UNSET }],
+	])("is not what a new field has lost, which gets its %s", async (_which, rules) => {
 		const init = { needs: to("a"), belongsTo: to("a") };
 		const world = await referenced(init, { needs: UNSET, belongs_to: undefined });
 		await keepLost(world);
-		const { pass } = nextSchema(world, { needs: CASCADE, belongs_to: UNSET });
-		await world.lab.run(pass.begin());
-		await world.lab.run(pass.complete(never));
-		const { needs, belongs_to } = Object.fromEntries(await world.recorded());
-		expect(needs).toMatchObject({ missing: { isKept: true } });
-		expect(belongs_to).toMatchObject({ targetUid: "", missing: { isKept: false, uid: "" } });
-	});
-
-	it("is not what a new field has lost, which gets its rule", async () => {
-		const init = { needs: to("a"), belongsTo: to("a") };
-		const world = await referenced(init, { needs: UNSET, belongs_to: undefined });
-		await keepLost(world);
-		const { pass } = nextSchema(world, { needs: UNSET, belongs_to: UNSET });
+		const { pass } = nextSchema(world, rules);
 		await world.lab.run(pass.begin());
 		await world.lab.run(pass.complete(never));
 		const { needs, belongs_to } = Object.fromEntries(await world.recorded());

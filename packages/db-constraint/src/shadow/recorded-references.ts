@@ -153,8 +153,8 @@ export class RecordedReferences {
 	constructor(outgoing: readonly OutgoingReference[]) {
 		const numbered = outgoing.filter(({ field }) => field !== "");
 		this.#byName = new Map(numbered.map((each) => [nameOfRecord(each), each]));
-		const isAll = numbered.length === outgoing.length;
-		this.#older = Map.groupBy(isAll ? [] : outgoing.filter(({ field }) => field === ""), targetOf);
+		const older = outgoing.filter(({ field }) => field === "");
+		this.#older = Map.groupBy(older, targetOf);
 	}
 
 	/** The record of a reference, by whatever rule. */
