@@ -1,6 +1,7 @@
 /** Reads the summaries of runs that turbo writes with `--summarize`. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 
 /** The parts of turbo's summary of a run that are used here. */
 interface RunSummary {
@@ -9,6 +10,8 @@ interface RunSummary {
 		readonly taskId: string;
 		/** The folder of the package, relative to the root. */
 		readonly directory: string;
+		/** The file with what it printed, relative to the root. */
+		readonly logFile: string;
 		/** Absent if the result came from the cache. */
 		readonly execution?: { readonly exitCode?: number | null } | null;
 	}[];
@@ -22,6 +25,8 @@ export interface FailedTask {
 	readonly directory: string;
 	/** Absent if it could not be started, or was killed. */
 	readonly exitCode?: number;
+	/** What it printed, without colors; empty if that is not known. */
+	readonly output: string;
 }
 
 /** The folder of the summaries, relative to the root of a repository. */
@@ -31,11 +36,21 @@ export const summariesFolder = ".turbo/runs";
 export function readFailedTasks(root: string): readonly FailedTask[] {
 	return globSync(`${summariesFolder}/*.json`, { cwd: root }).flatMap((file) => {
 		const { tasks }: RunSummary = JSON.parse(readFileSync(join(root, file), "utf8"));
-		return tasks.flatMap(({ taskId, directory, execution }) => {
+		return tasks.flatMap(({ taskId, directory, logFile, execution }) => {
 			const exitCode = execution?.exitCode ?? undefined;
-			return execution && exitCode !== 0
-				? [{ name: taskId, directory, ...(exitCode !== undefined && { exitCode }) }]
-				: [];
+			if (!execution || exitCode === 0) {
+				return [];
+			}
+			const output = readOutput(join(root, logFile));
+			return [{ name: taskId, directory, output, ...(exitCode !== undefined && { exitCode }) }];
 		});
 	});
+}
+
+function readOutput(file: string): string {
+	try {
+		return stripVTControlCharacters(readFileSync(file, "utf8"));
+	} catch {
+		return "";
+	}
 }

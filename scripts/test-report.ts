@@ -43,6 +43,8 @@ export function readReports(tier: string): readonly Report[] {
 const slowest = 10;
 /** How many lines of each failure are shown. */
 const messageLines = 12;
+/** How many lines are shown of what a task printed that failed though no test did. */
+const outputLines = 14;
 
 /** What else decides on the result of a test run. */
 export interface RunResult {
@@ -95,7 +97,8 @@ export function summarize(
 	);
 	failures.push(
 		...unexplained.map(
-			({ name, exitCode }) => `${name}: ${describeExit(exitCode)}, and no test failed`,
+			({ name, exitCode, output }) =>
+				`${name}: ${describeExit(exitCode)}, and no test failed${partOfOutput(output)}`,
 		),
 	);
 	times.sort((a, b) => b.seconds - a.seconds);
@@ -137,6 +140,17 @@ function notesOf(reports: readonly Report[]): readonly string[] {
 
 function isFailed({ status }: { readonly status: string }): boolean {
 	return status === "failed";
+}
+
+/** What vitest prints above errors that belong to no test. */
+const unhandledErrors = /^.*Unhandled (?:Errors?|Rejections?)\b/m;
+
+/** What a task printed of errors that belong to no test; if there is none, what it printed last. */
+function partOfOutput(output: string): string {
+	const lines = output.split("\n").filter((line) => line.trim() !== "");
+	const at = lines.findIndex((line) => unhandledErrors.test(line));
+	const part = at === -1 ? lines.slice(-outputLines) : lines.slice(at, at + outputLines);
+	return part.map((line) => `\n        ${line}`.trimEnd()).join("");
 }
 
 /** The first lines of a message, without where it was thrown. */

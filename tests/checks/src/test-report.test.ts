@@ -45,8 +45,8 @@ describe("the summary of a test run", () => {
 
 	it("names a task that failed though none of its tests did", () => {
 		const passed = reportOf([{ fullName: "one", status: "passed" }]);
-		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1 };
-		const killed = { name: "@plinth/ab#test", directory: "packages/ab" };
+		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1, output: "" };
+		const killed = { name: "@plinth/ab#test", directory: "packages/ab", output: "" };
 		const { text, passes } = summary(passed, { failedTasks: [task, killed] });
 		expect(text).toContain("FAILED  @plinth/a#test: exited with 1, and no test failed\n");
 		expect(text).toContain("FAILED  @plinth/ab#test: did not exit by itself, and no test failed\n");
@@ -54,9 +54,25 @@ describe("the summary of a test run", () => {
 		expect(passes).toBe(false);
 	});
 
+	it("shows what such a task printed of errors outside of tests, or else what it printed last", () => {
+		const passed = reportOf([{ fullName: "one", status: "passed" }]);
+		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1 };
+		const before = Array.from({ length: 50 }, (_, at) => `line ${at}`);
+		const unhandled = ["⎯⎯ Unhandled Errors ⎯⎯", "", "Error: closed", ...before].join("\n");
+		const output = `${before.join("\n")}\n${unhandled}`;
+		const shown = (text: string) =>
+			summary(passed, { failedTasks: [{ ...task, output: text }] })
+				.text.split("\n")
+				.map((line) => line.trim());
+		expect(shown(output)).toContain("Error: closed");
+		expect(shown(output)).not.toContain("line 49");
+		expect(shown(before.join("\n"))).toContain("line 49");
+		expect(shown(before.join("\n"))).not.toContain("line 0");
+	});
+
 	it("does not name a task whose tests failed", () => {
 		const failed = reportOf([{ fullName: "two", status: "failed" }]);
-		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1 };
+		const task = { name: "@plinth/a#test", directory: "packages/a", exitCode: 1, output: "x" };
 		const { text } = summary(failed, { failedTasks: [task] });
 		expect(text).not.toContain("@plinth/a#test");
 		expect(text).toContain("0 passed, 1 failed, 0 skipped");
