@@ -21,9 +21,8 @@ export function ownerDeployment(
 	{ owner, deploymentUid }: KnownOwner,
 ): DeploymentInfo | undefined {
 	const { environment } = context;
-	const found = findOwner(context, owner);
-	return deploymentUid === "" || found?.uid === environment.self.uid
-		? found
+	return deploymentUid === "" || isPlanted("look for the deployment of an owner that is recorded")
+		? findOwner(context, owner)
 		: environment.byUid(responsibleUid(environment, deploymentUid));
 }
 

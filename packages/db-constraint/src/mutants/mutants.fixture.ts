@@ -929,6 +929,34 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 			name: "continue when what blocks a cascade is removed, of the same deployment and of others",
 		},
 	},
+	"forget a meta server that is down": {
+		rule: "A server of a meta deployment is known as one of it after a restart, though it is down.",
+		test: {
+			file: "registry/meta-servers.test.ts",
+			name: "lets a deployment that was restored once delete, though the registered one of them is down when it starts again",
+		},
+	},
+	"compare versions of different meta deployments": {
+		rule: "A deployment that has changed its meta deployment is found by its registration at the new one.",
+		test: {
+			file: "registry/changed-metas.test.ts",
+			name: "a deployment that registers with another meta deployment is found at its new address",
+		},
+	},
+	"look for the deployment of an owner that is recorded": {
+		rule: "The deployment that has confirmed an owner judges it, whichever serves its type now.",
+		test: {
+			file: "lab/moved-groups.test.ts",
+			name: "is judged by the deployment that has confirmed it",
+		},
+	},
+	"record no holder before its owner is judged": {
+		rule: "A successor records who holds an owner also before its schema is complete.",
+		test: {
+			file: "lab/incomplete-successors.test.ts",
+			name: "a successor whose schema is incomplete knows the holders of its owners",
+		},
+	},
 };
 
 /** The names of all mutants. */

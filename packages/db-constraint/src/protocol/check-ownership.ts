@@ -67,12 +67,19 @@ async function checkOwner(
 			}
 		}),
 	);
-	const left = ownerships.filter((each) => !verdicts.has(each));
+	// Of which it is not known yet whether the owner references them, too: it is not deleted before their deployment has said "no".
+	const left = ownerships.filter((each) =>
+		isPlanted("record no holder before its owner is judged")
+			? !verdicts.has(each)
+			: verdicts.get(each) !== Verdict.NOT_VALID,
+	);
 	if (left.length > 0) {
 		const requires = left.some(({ requiresOwnerReference }) => requiresOwnerReference);
 		const verdict = await record(context, from, owner, ownerUid, requires);
 		for (const each of left) {
-			verdicts.set(each, verdict);
+			if (!verdicts.has(each) || verdict === Verdict.NOT_VALID) {
+				verdicts.set(each, verdict);
+			}
 		}
 	}
 }

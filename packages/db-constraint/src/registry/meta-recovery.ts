@@ -226,7 +226,8 @@ async function givenBack(
 		} else if (before === undefined) {
 			const id = { ...idOf(Deployment, freeName(registered.name, names)), uid };
 			const put = resourceOf(Deployment, { id, data: decodeShared(Deployment, resource).data });
-			put.generation = resource.generation;
+			// One that is complete takes only what its deployment says of itself now.
+			put.generation = replaces ? resource.generation : newUlid(runtime);
 			names.push(put);
 			given.push([{ op: "put", resource: put, expectedVersion: "" }, notDeleted]);
 		} else if (replaces && before.generation < resource.generation && resource.data !== undefined) {

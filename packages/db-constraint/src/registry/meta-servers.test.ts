@@ -1,9 +1,12 @@
+import { decodeShared } from "@plinth/resource";
 import { silentLogger, systemRuntime } from "@plinth/runtime";
-import { createMemoryBackend } from "@plinth/storage";
+import { createMemoryBackend, type StorageBackend } from "@plinth/storage";
 import { describe, expect, it, vi } from "vitest";
 import { Thing } from "../../testdata/types.ts";
 import { ThingV2 } from "../lab/two-versions.fixture.ts";
+import { ResourceShadow, recordOf } from "../shadow/shadow-records.ts";
 import { MetaSources } from "./meta-sources.ts";
+import { Deployment } from "./meta-types.ts";
 import { RegistryLab, whenKnown } from "./registry-lab.fixture.ts";
 import { RegistryView } from "./registry-view.ts";
 
@@ -21,6 +24,24 @@ async function two() {
 		...{ metas: addresses, types: [Thing, ThingV2], version: "v1" },
 	});
 	return { lab, a, b, alpha, start };
+}
+
+const patiently = { timeout: 60_000, interval: 50 };
+
+/** The address of the meta deployment, as each of its servers reported it to those of a deployment, which have stored it. */
+async function storedAddresses(backend: StorageBackend): Promise<Readonly<Record<string, string>>> {
+	const query = { tenancy: { partition: "", namespace: "" }, namePrefix: "registry" };
+	const { resources } = await backend.list({ type: ResourceShadow.type, ...query });
+	return Object.fromEntries(
+		resources.flatMap((each) => {
+			const { record } = recordOf(each);
+			if (record.case !== "registryEntry" || record.value.resource?.id?.name !== "meta-r1") {
+				return [];
+			}
+			const { source, resource } = record.value;
+			return [[source, decodeShared(Deployment, resource).data.address]];
+		}),
+	);
 }
 
 it("a registry of which no meta deployment is known is not complete", () => {
@@ -56,6 +77,28 @@ describe("a meta deployment of two servers", () => {
 		expect(await registry.isDeleted(uid)).toBe(true);
 		expect(registry.isComplete).toBe(true);
 		await vi.waitFor(() => expect(registry.outdatedSince).toBeUndefined(), { timeout: 300_000 });
+	});
+
+	it("lets a deployment that was restored once delete, though the registered one of them is down when it starts again", async () => {
+		const lab = new RegistryLab();
+		const backend = createMemoryBackend({ runtime: systemRuntime });
+		const meta = (address: string) =>
+			lab.start("meta", "r1", { address, metas: addresses, backend });
+		const [first] = [await meta("meta-a"), await meta("meta-b")];
+		const storage = createMemoryBackend({ runtime: systemRuntime });
+		const start = (storageIncarnation: string) =>
+			lab.start("alpha", "r1", { metas: addresses, backend: storage, storageIncarnation });
+		await (await start("1")).stop();
+		const restored = await start("2");
+		await whenKnown(restored.registry, () => restored.registry.isComplete);
+		const stored = () => storedAddresses(storage);
+		await expect.poll(stored, patiently).toHaveProperty(["http://meta-a"], "http://meta-a");
+		await first.stop();
+		// What is stored then must tell that the server that is gone is one of the same deployment.
+		await expect.poll(stored, patiently).toHaveProperty(["http://meta-b"], "http://meta-b");
+		await restored.stop();
+		const again = await start("2");
+		await whenKnown(again.registry, () => again.registry.isComplete);
 	});
 
 	it("tells nothing old when the servers are replaced one after the other", async () => {

@@ -338,7 +338,9 @@ function lookupsOf(
 	sources: ReadonlyMap<string, MetaContents>,
 ): Lookups {
 	const deleted = new Set([...sources.values()].flatMap((each) => [...each.deletions.values()]));
-	const all = newestOf(contents, deleted);
+	const metas = identifiedMetas(sources);
+	const metaOfContents = new Map([...sources].map(([source, each]) => [each, metas.get(source)]));
+	const all = newestOf(contents, deleted, (each) => metaOfContents.get(each));
 	const successors = new Map<string, RegisteredDeployment>();
 	for (const each of all.values()) {
 		for (const uid of takenOver(each)) {
@@ -352,22 +354,36 @@ function lookupsOf(
 		}
 	}
 	const byPlace = Map.groupBy(all.values(), ({ service, region }) => placeOf(service, region));
-	return { all, byPlace, successors, services, deleted, metas: identifiedMetas(sources) };
+	return { all, byPlace, successors, services, deleted, metas };
 }
 
-/** Of several servers of a meta deployment that can't be followed, one may have reported a Deployment later than others. */
+/**
+ * Of several servers of a meta deployment that can't be followed, one may have reported a Deployment later than others. Versions
+ * of two meta deployments, of which a deployment has changed from one to the other, can't be compared.
+ */
 function newestOf(
 	contents: readonly MetaContents[],
 	deleted: ReadonlySet<string>,
+	metaOf: (each: MetaContents) => string | undefined,
 ): ReadonlyMap<string, RegisteredDeployment> {
 	const newest = new Map<string, RegisteredDeployment>();
-	const versions = new Map<string, string>();
-	for (const { deployments, resources } of contents) {
-		for (const [uid, deployment] of deployments) {
-			const version = resources.get(uid)?.version ?? "";
-			if (!deleted.has(uid) && compareVersions(version, versions.get(uid) ?? "") >= 0) {
+	const found = new Map<string, { meta: string | undefined; resource: Resource | undefined }>();
+	for (const each of contents) {
+		const meta = metaOf(each);
+		for (const [uid, deployment] of each.deployments) {
+			const resource = each.resources.get(uid);
+			const before = found.get(uid);
+			const isNewer =
+				before === undefined ||
+				(meta !== undefined &&
+				before.meta !== undefined &&
+				meta !== before.meta &&
+				!isPlanted("compare versions of different meta deployments")
+					? (resource?.generation ?? "") >= (before.resource?.generation ?? "")
+					: compareVersions(resource?.version ?? "", before.resource?.version ?? "") >= 0);
+			if (!deleted.has(uid) && isNewer) {
 				newest.set(uid, deployment);
-				versions.set(uid, version);
+				found.set(uid, { meta, resource });
 			}
 		}
 	}

@@ -375,7 +375,12 @@ function keptBy(
 		if (addresses.has(source)) {
 			return false;
 		}
-		return !areAll || (same !== undefined && isSameResource(resource, same));
+		// By its own Deployment, of any version, a source is known as a server of that meta deployment after the next start.
+		const isMeta =
+			resource !== undefined &&
+			metaAddressOf(resource) !== undefined &&
+			!isPlanted("forget a meta server that is down");
+		return !areAll || (same !== undefined && (isMeta || isSameResource(resource, same)));
 	};
 }
 
