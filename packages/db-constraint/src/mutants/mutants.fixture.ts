@@ -66,7 +66,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"drop a source without compare-and-swap": {
 		rule: "A source is dropped from the shadow that was read before the query.",
-		seed: 214,
+		seed: 538,
 	},
 	"drop on expiry without a query": {
 		rule: "A tentative source is dropped only if its deployment responds with no.",
@@ -210,7 +210,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"foretell that what has lost its owners stays": {
 		rule: "The plan of a deletion says what is deleted with its owners.",
-		seed: 42,
+		seed: 14,
 	},
 	"learn no servers from responses": {
 		rule: "Responses name the servers of a deployment that run.",
@@ -429,7 +429,7 @@ export const mutants: Readonly<Record<FaultName, Mutant>> = {
 	},
 	"keep the handlers of a former hold": {
 		rule: "Passes write with the fence under which they run.",
-		seed: 7,
+		seed: 9,
 	},
 	"measure elapsed times from when a shard was gained": {
 		rule: "Elapsed times continue when a shard moves.",
