@@ -39,20 +39,28 @@ async function fill(server: Server): Promise<void> {
 	}
 }
 
-/** Changes resources at that rate, until it is stopped. Returns how many it has changed. */
-function change(server: Server): () => number {
+/**
+ * Changes resources at that rate, or as fast as a busy machine can. The returned function ends that, and resolves to how many
+ * were changed once all writes have ended.
+ */
+function change(server: Server): () => Promise<number> {
 	let changed = 0;
+	const writes = new Set<Promise<void>>();
 	const startMs = performance.now();
 	const timer = setInterval(() => {
 		const due = ((performance.now() - startMs) / 1_000) * changesPerSecond;
-		for (; changed < due; changed += 1) {
+		for (; changed < due && writes.size < changesPerSecond; changed += 1) {
 			// Every tenth change is one of a row in sight.
 			const at = changed % 10 === 0 ? changed % 200 : (changed * 7_919) % total;
-			void declare(server, at, `10.1.${changed % 256}.1`);
+			const write = declare(server, at, `10.1.${changed % 256}.1`);
+			writes.add(write);
+			write.then(() => writes.delete(write)).catch(() => {});
 		}
 	}, 50);
-	return () => {
+	return async () => {
 		clearInterval(timer);
+		// One that has failed is still there.
+		await Promise.all(writes);
 		return changed;
 	};
 }
@@ -175,7 +183,7 @@ async function staysSmooth(server: Server, page: Page, base: Frames): Promise<vo
 	const before = await browserMemory(page);
 	const frames = await framesWhileScrolling(page, lengthSeconds * 1_000);
 	const after = await browserMemory(page);
-	const changed = stop();
+	const changed = await stop();
 	print(
 		`${frames.perSecond.toFixed(1)} frames a second, the longest ${frames.longestMs.toFixed()} ms; ` +
 			`an empty page: ${base.perSecond.toFixed(1)}, ${base.longestMs.toFixed()} ms`,
