@@ -47,6 +47,15 @@ describe("a reference to a wrong type, from before its field was a reference", (
 		expect((await records()).map((each) => each.missing?.isKept)).toEqual([true, true]);
 	});
 
+	it("is refused where a user adds it later", async () => {
+		const { world } = await listed(UNSET, wrong);
+		const { descriptor } = world.beta.current.constraints.context;
+		const written = writeAsUser(world, descriptor, { likes: [wrong, { ...wrong, name: "b" }] });
+		await expect(written).rejects.toThrow(
+			`likes must reference a alpha.Thing, not a ${Widget.key}`,
+		);
+	});
+
 	it.each<[string, OnDelete | undefined]>([
 		["has become a reference", undefined],
 		["has got another rule", UNSET],
