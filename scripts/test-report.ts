@@ -143,7 +143,7 @@ function isFailed({ status }: { readonly status: string }): boolean {
 }
 
 /** What vitest prints above errors that belong to no test. */
-const unhandledErrors = /^.*Unhandled (?:Errors?|Rejections?)\b/m;
+const unhandledErrors = /\bUnhandled (?:Errors?|Rejections?)\b/;
 
 /** What a task printed of errors that belong to no test; if there is none, what it printed last. */
 function partOfOutput(output: string): string {

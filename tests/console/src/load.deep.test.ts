@@ -10,7 +10,7 @@ import { idOf, resourceOf } from "@plinth/resource";
 import type { Server } from "@plinth/server";
 import { describeWith, seconds } from "@plinth/test-support";
 import type { Page } from "playwright-core";
-import { afterAll, expect, inject, it } from "vitest";
+import { afterAll, expect, inject, it, onTestFinished } from "vitest";
 import { browserMemory, closeBrowser, openPage } from "./browser.fixture.ts";
 import { startCatalog } from "./started-catalog.fixture.ts";
 
@@ -57,6 +57,7 @@ function change(server: Server): () => Promise<number> {
 			write.then(() => writes.delete(write)).catch(() => {});
 		}
 	}, 50);
+	onTestFinished(() => clearInterval(timer));
 	return async () => {
 		clearInterval(timer);
 		// One that has failed is still there.
