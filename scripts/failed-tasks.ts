@@ -10,8 +10,8 @@ interface RunSummary {
 		readonly taskId: string;
 		/** The folder of the package, relative to the root. */
 		readonly directory: string;
-		/** The file with what it printed, relative to the root. */
-		readonly logFile: string;
+		/** The file with what it printed, relative to the root. Absent if its result is never cached. */
+		readonly logFile?: string;
 		/** Absent if the result came from the cache. */
 		readonly execution?: { readonly exitCode?: number | null } | null;
 	}[];
@@ -25,7 +25,7 @@ export interface FailedTask {
 	readonly directory: string;
 	/** Absent if it could not be started, or was killed. */
 	readonly exitCode?: number;
-	/** What it printed, without colors; empty if that is not known. */
+	/** What it printed, without colors; empty if that is not known, as for a task that is never cached. */
 	readonly output: string;
 }
 
@@ -41,7 +41,7 @@ export function readFailedTasks(root: string): readonly FailedTask[] {
 			if (!execution || exitCode === 0) {
 				return [];
 			}
-			const output = readOutput(join(root, logFile));
+			const output = logFile === undefined ? "" : readOutput(join(root, logFile));
 			return [{ name: taskId, directory, output, ...(exitCode !== undefined && { exitCode }) }];
 		});
 	});
