@@ -2,8 +2,8 @@
  * The cost of constraints for a type without references, in processor time, through the in-process client: over the
  * storage in memory, where nothing else takes time, and over SQLite with 64 writers. Each server has a process of its
  * own, as servers have: in a shared one, the code of the storage is compiled for all of them, and fits none. They
- * take turns. Two processes of equal servers differ by several percent for as long as they run, so each server is
- * started again several times. A second one with the bare storage shows what difference is left.
+ * take turns. Two processes of equal servers differ by up to a quarter for as long as they run, since the compiler
+ * decides differently, so each server is started again many times. A second one with the bare storage shows what difference is left.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -14,9 +14,9 @@ import { fileURLToPath } from "node:url";
 import { ComparisonTable, interleaveSteps, unlessQuick } from "@plinth/bench";
 import { type Step, steps, type WriterOptions } from "./plain-writer.ts";
 
-const starts = unlessQuick(5, 1);
-const roundsPerStart = unlessQuick(10, 2);
-const warmUpRounds = unlessQuick(10, 0);
+const starts = unlessQuick(12, 1);
+const roundsPerStart = unlessQuick(6, 2);
+const warmUpRounds = unlessQuick(8, 0);
 
 /** A server in a process of its own. */
 class Writer implements AsyncDisposable {
@@ -29,7 +29,7 @@ class Writer implements AsyncDisposable {
 	/** Starts it; resolves once it can be measured. */
 	static async start(options: WriterOptions): Promise<Writer> {
 		const script = fileURLToPath(new URL("./plain-writer.ts", import.meta.url));
-		const child = fork(script, [JSON.stringify(options)]);
+		const child = fork(script, [JSON.stringify(options), ...process.argv.slice(2)]);
 		await reply(child);
 		return new Writer(child);
 	}

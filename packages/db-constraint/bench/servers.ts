@@ -110,7 +110,7 @@ export class BenchNetwork {
 		const { backend, leases: local } = storage;
 		await ensureDefaultTenancy(backend, systemRuntime);
 		const leases = new SuspendableLeases(local);
-		const address = `${service}-${region}`;
+		const address = addressOf(service, region);
 		const references = await openReferences({
 			...{ backend, leases },
 			descriptor: new ServiceDescriptor({
@@ -176,4 +176,8 @@ function inMemory(): NonNullable<Spec["storage"]> {
 	return { leases, backend: createMemoryBackend({ leases, limits: { logEvents: 2_000 } }) };
 }
 
-const metaAddress = `${metaSpec.service}-${metaSpec.region}`;
+const metaAddress = addressOf(metaSpec.service, metaSpec.region);
+
+function addressOf(service: string, region: string): string {
+	return `http://${service}-${region}.example`;
+}
