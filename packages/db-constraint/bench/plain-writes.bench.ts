@@ -1,9 +1,11 @@
 /**
  * The cost of constraints for a type without references, in processor time, through the in-process client: over the
  * storage in memory, where nothing else takes time, and over SQLite with 64 writers. Each server has a process of its
- * own, as servers have: in a shared one, the code of the storage is compiled for all of them, and fits none. They
- * take turns. Two processes of equal servers differ by up to a quarter for as long as they run, since the compiler
- * decides differently, so each server is started again many times. A second one with the bare storage shows what difference is left.
+ * own, since the code of the storage would otherwise be compiled for all of them, and fit none. The meta deployment,
+ * which the one with constraints needs, is in all of these processes. They take turns. No garbage collection is forced:
+ * it doubles the processor time of the calls that follow, and hides a cost of a few percent. Two processes of equal
+ * servers differ by up to a quarter for as long as they run, since the compiler decides differently, so each server is
+ * started again many times. A second one with the bare storage shows what difference is left.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
