@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 
 const packageFolder = join(import.meta.dirname, "..");
 
-// The benches start deployments in a way of their own, and wait forever for one that never serves.
+// The benches open deployments on a network of their own, and wait forever for one that never serves. `plinth-bench`
+// would leave such a bench running when the test times out.
 describe("the bench", () => {
 	it.for(globSync("*.bench.ts", { cwd: import.meta.dirname }))(
 		"%s ends with figures",

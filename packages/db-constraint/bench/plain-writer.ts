@@ -41,7 +41,7 @@ async function openServer({ constrained, folder }: WriterOptions): Promise<Bench
 		folder === undefined
 			? createMemoryBackend({ leases, limits: { logEvents: 2_000 } })
 			: await createSqliteBackend({ path: join(folder, `${process.pid}.db`), leases });
-	// A second storage in the process slows down the code of both: so every server has this one beside it.
+	// Two storages in a process slow each other down, so every server that is measured has this second one beside it.
 	const network = new BenchNetwork();
 	await network.start(metaSpec);
 	if (!constrained) {
